@@ -1,0 +1,41 @@
+"""Tasks, runs, training, sweeps and stored results."""
+
+from companion.experiments.device import Device, choose_device
+from companion.experiments.index_lookup import IndexFirst, IndexLookup, MultiIndexLookup
+from companion.experiments.presets import PRESETS, figure_2_index
+from companion.experiments.progress import Progress
+from companion.experiments.result import Check, Result, Score, wilson
+from companion.experiments.run import Run
+from companion.experiments.store import load, load_file, results_dir, save
+from companion.experiments.sweep import sweep, table
+from companion.experiments.task import TASKS, Batch, Task, build_task
+from companion.experiments.train import Trained, evaluate, train
+
+__all__ = [
+    "PRESETS",
+    "TASKS",
+    "Batch",
+    "Check",
+    "Device",
+    "IndexFirst",
+    "IndexLookup",
+    "MultiIndexLookup",
+    "Progress",
+    "Result",
+    "Run",
+    "Score",
+    "Task",
+    "Trained",
+    "build_task",
+    "choose_device",
+    "evaluate",
+    "figure_2_index",
+    "load",
+    "load_file",
+    "results_dir",
+    "save",
+    "sweep",
+    "table",
+    "train",
+    "wilson",
+]

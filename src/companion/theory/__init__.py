@@ -1,0 +1,1 @@
+"""Exact objects: vectors, arithmetic, transformers with given weights, protocols and bounds."""

@@ -1,0 +1,135 @@
+"""Alice and Bob on real models: bits counted, bytes resumed bit for bit, collisions found."""
+
+import numpy as np
+import pytest
+import torch
+
+from companion.models import ModelConfig, Quantized, build
+from companion.theory.communication import Channel, find_collision, one_way, solve_index
+from companion.theory.recurrent import IndexFirst, ShiftRegister
+
+N, ALPHABET = 12, 4
+RECURRENT = ["lstm", "linear_transformer"]
+
+
+def model(name, seed=0, width=16, heads=2, longest=N):
+    config = ModelConfig(
+        vocab=ALPHABET + longest,
+        classes=ALPHABET,
+        width=width,
+        depth=2,
+        heads=heads,
+        max_len=longest + 1,
+    )
+    return build(name, config, rng=torch.Generator().manual_seed(seed))
+
+
+def tokens(seed, length=N):
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randint(0, ALPHABET, (1, length), generator=rng)
+
+
+def test_channel_counts_and_refuses_a_wrong_price():
+    wire = Channel()
+    wire.send("Alice", b"\x01\x02")
+    wire.send("Bob", b"\x01", bits=1, meaning="answer")
+    assert wire.bits == 17 and [m.sender for m in wire.messages] == ["Alice", "Bob"]
+    for bits in (0, 9):
+        with pytest.raises(ValueError, match=f"for {bits} bits, got 1"):
+            wire.send("Bob", b"\x01", bits=bits)
+    assert wire.bits == 17
+
+
+@pytest.mark.claim("Theorem 2")
+@pytest.mark.parametrize("K", [0, 1, 5, N])
+@pytest.mark.parametrize("name", [*RECURRENT, "transformer"])
+def test_two_parties_compute_what_one_model_computes_bit_for_bit(name, K):
+    net, wire = model(name), Channel()
+    sequence = torch.cat([tokens(K), torch.tensor([[ALPHABET + 3]])], -1)
+    whole, _ = net.steps(sequence)
+    assert torch.equal(one_way(net, sequence[:, :K], sequence[:, K:], wire), whole[:, K:])
+    assert wire.bits == net.state_bits(net.steps(sequence[:, :K])[1])
+
+
+@pytest.mark.claim("Theorem 2")
+@pytest.mark.parametrize("name", RECURRENT)
+def test_a_recurrent_message_does_not_grow_and_a_cache_does(name):
+    def bits(net, K):
+        wire = Channel()
+        one_way(net, tokens(0, K), torch.tensor([[ALPHABET]]), wire)
+        return wire.bits
+
+    assert bits(model(name), 1) == bits(model(name), N)
+    cache = [bits(model("transformer"), K) for K in (1, 2, 3)]
+    assert cache == [2 * 2 * 16 * K * 32 for K in (1, 2, 3)]  # keys, values; layers; width; float32
+
+
+@pytest.mark.claim("Theorem 3")
+@pytest.mark.parametrize("alphabet", [2, 3, 4])
+def test_shift_register_solves_index_with_exactly_the_bits_needed(alphabet):
+    for seed in range(5):
+        a = torch.randint(0, alphabet, (7,), generator=torch.Generator().manual_seed(seed))
+        played = solve_index(ShiftRegister(7, alphabet), a, alphabet)
+        assert played.right.all() and played.answers.tolist() == a.tolist()
+        assert played.channel.bits == 7 * (alphabet - 1).bit_length()
+        assert len(played.channel.messages) == 1
+
+
+@pytest.mark.claim("Theorem 3")
+@pytest.mark.parametrize("bits", [1, 2])
+def test_a_state_too_small_has_a_collision(bits):
+    net = Quantized(model("lstm", width=2, heads=1, longest=20), bits)  # 2 layers x 2 x 2 numbers
+    strings = find_collision(net, N=20, alphabet=2)
+    assert strings.read <= 2 ** (8 * bits) + 1
+    first, second, p = strings.first, strings.second, strings.position
+    assert first != second and first[p] != second[p] and first[:p] == second[:p]
+    pair = torch.tensor([first, second])
+    packed = [net.pack(net.steps(row[None])[1]) for row in pair]
+    assert packed[0] == packed[1]
+    logits = net.steps(torch.cat([pair, torch.full((2, 1), 2 + p)], -1))[0]
+    assert torch.equal(logits[0, -1], logits[1, -1])
+
+
+def test_no_collision_is_promised_for_a_state_large_enough():
+    with pytest.raises(ValueError, match=r"= 12 bits of state, got 12"):
+        find_collision(ShiftRegister(12, 2), N=12)
+    with pytest.raises(ValueError, match="N >= 1, got 0"):
+        find_collision(ShiftRegister(12, 2), N=0)
+
+
+def test_solve_index_refuses_symbols_outside_the_alphabet():
+    with pytest.raises(ValueError, match=r"symbols 0 to 1, got \[0, 2\]"):
+        solve_index(ShiftRegister(2, 2), torch.tensor([0, 2]), alphabet=2)
+
+
+@pytest.mark.claim("Index-first lookup")
+@pytest.mark.parametrize(("N", "alphabet"), [(1, 2), (2, 2), (5, 3), (4, 5)])
+def test_index_first_needs_the_bits_stated(N, alphabet):
+    """Exhaustive: right on every input, and as many states occur as the bound counts."""
+    machine = IndexFirst(N, alphabet)
+    strings = np.stack(np.meshgrid(*[np.arange(alphabet)] * N, indexing="ij"), -1).reshape(-1, N)
+    states = set()
+    for p in range(N):
+        read = np.concatenate([np.full((len(strings), 1), alphabet + p), strings], 1)
+        logits, _ = machine(torch.tensor(read))
+        assert (logits[:, -1].argmax(-1).numpy() == strings[:, p]).all()
+        _, state = machine(torch.tensor(read[:, :2]))
+        states |= {int(x) for x in state.tensors[0].flatten()}
+    assert len(states) == N - 1 + alphabet <= 2**machine.bits
+    assert 2 ** (machine.bits - 1) < max(N - 1 + alphabet, 2)
+    assert machine.state_bits(machine.initial_state(1)) == machine.bits
+
+
+def test_index_first_runs_as_a_protocol_and_refuses_the_other_order():
+    machine, wire = IndexFirst(1000, 64), Channel()
+    symbols = torch.randint(0, 64, (1, 1000), generator=torch.Generator().manual_seed(0))
+    prefix = torch.cat([torch.tensor([[64 + 700]]), symbols[:, :400]], -1)
+    answers = one_way(machine, prefix, symbols[:, 400:], wire)
+    assert int(answers[0, -1].argmax()) == symbols[0, 700] and wire.bits == 11
+    with pytest.raises(ValueError, match="one index token, before the symbols"):
+        machine(torch.tensor([[1, 64]]))
+
+
+def test_shift_register_refuses_a_symbol_too_many():
+    with pytest.raises(ValueError, match="at most N = 2 symbols"):
+        ShiftRegister(2, 2)(torch.tensor([[0, 1, 1]]))

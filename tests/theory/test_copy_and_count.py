@@ -1,0 +1,91 @@
+"""Copy and count: the bounds are those of the layers themselves."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from companion.theory.copy_and_count import copy_eta, copying, count_error, count_layer
+from companion.theory.fixed_point import EXACT, FixedPoint, Floating
+from companion.theory.transformer import LAST, Head, Layer
+from companion.theory.vectors import binary, linear_hash, random, trace_code
+
+
+@pytest.mark.parametrize("L", [1, 2, 3, 7, 8, 600])
+@pytest.mark.parametrize("T", [binary(600), random(600, 100), linear_hash(600, 64)], ids=repr)
+def test_worst_copy_is_the_one_that_a_layer_makes(T, L):
+    eta, k = 9.0, T.k
+    rows = T.rows(np.arange(L)).astype(float)
+    head = Head(W_Q=eta / k * np.eye(k), W_K=np.eye(k), W_V=np.zeros((1, k)))
+    weights = Layer([head]).attention(rows)[0]
+    found = copying(T, L, eta)
+    assert found.right == pytest.approx(np.diag(weights).min(), rel=1e-9)
+    assert found.elsewhere == pytest.approx(
+        (weights.sum(1) - np.diag(weights)).max(), rel=1e-6, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("error", [0.5, 0.1, 1e-6])
+@pytest.mark.parametrize("T", [binary(1 << 10), trace_code(1 << 12, 6), random(100, 300)], ids=repr)
+def test_eta_keeps_copies_within_the_error(T, error):
+    eta = copy_eta(T, T.N, error)
+    assert copying(T, T.N, eta).error < error
+    assert copying(T, T.N, eta / 1.5).error <= error
+    assert copying(T, T.N, eta / 4).error > error
+
+
+def test_spectrum_row_stands_for_every_query_and_bounds_shorter_inputs():
+    T = binary(1 << 14)
+    whole, part = copying(T, 1 << 14, 60.0), copying(T, (1 << 14) - 5, 60.0)
+    assert part == whole
+    q = (1 + math.exp(-2 * 60 / 14)) ** -14
+    assert whole.right == pytest.approx(q, abs=1e-12)
+    shorter, longer = (copying(binary(1 << 10), L, 60.0).error for L in (600, 1024))
+    assert shorter <= longer * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("negate", [False, True])
+@pytest.mark.parametrize("L", [1, 2, 3, 8, 13])
+def test_every_count_is_compared_with_every_threshold(L, negate):
+    bits = (np.arange(L) < np.arange(L + 1)[:, None]).astype(float)[..., None]
+    for b in range(L + 1):
+        out = count_layer(L, b, negate=negate)(bits, rows=LAST)[:, 0, 0]
+        np.testing.assert_allclose(out, (np.arange(L + 1) > b) != negate, atol=1e-12)
+        assert count_error(L, b, L, EXACT, negate=negate) < 1e-12
+
+
+def test_worst_count_is_found_on_a_coarse_grid():
+    """1/9 on a grid of 1/64 is 7/64, so that a count c is read as 63c/64."""
+    grid = FixedPoint(f=6, R=64)
+    L, b = 9, 3
+    every = (np.arange(L) < np.arange(L + 1)[:, None]).astype(float)[..., None]
+    out = count_layer(L, b)(every, grid, rows=LAST)[:, 0, 0]
+    assert np.abs(out - (np.arange(L + 1) > b)).max() == count_error(L, b, L, grid) == 4 / 64
+    assert count_error(9, 7, 9, FixedPoint.paper(8, 1)) == math.inf  # W_1 = 9 > R = 8
+
+
+@pytest.mark.parametrize(
+    ("dtype", "first_wrong"), [(torch.bfloat16, 1 << 9), (torch.float16, 1 << 12)], ids=str
+)
+def test_sixteen_bit_averages_cannot_tell_all_from_all_but_one(dtype, first_wrong):
+    a = Floating(dtype)
+    wrong = [L for L in (1 << i for i in range(1, 16)) if count_error(L, L - 1, L, a) >= 0.5]
+    assert wrong[0] == first_wrong
+    assert all(count_error(L, 0, 1, a) < 0.5 for L in (1 << i for i in range(1, 15)))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: copying(binary(8), 9, 1.0), "1 <= L <= 8, got 9"),
+        (lambda: copying(random(9000, 8), 9000, 1.0), "L <= 8192, got 9000"),
+        (lambda: copy_eta(binary(8), 8, 2.0), "error < 2, got 2.0"),
+        (lambda: copy_eta(linear_hash(8, 2), 8), "two equal ones with k = 2"),
+        (lambda: count_layer(0), "L >= 1, got 0"),
+        (lambda: count_layer(1, -1), "b >= 0, got -1"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
