@@ -139,7 +139,7 @@ def test_exact_complexity_by_leaves(N):
 @pytest.mark.claim("Theorem 10")
 @pytest.mark.parametrize(("m", "p", "H"), [(16, 16, 1), (64, 32, 1), (64, 16, 12), (128, 32, 8)])
 def test_one_layer_below_the_width_of_theorem_5_is_too_narrow(m, p, H):
-    """m H >= (N - 1) / 3 (p + log N) fails from N* on: the protocol is shorter than Lemma 1 allows."""
+    """m H >= (N - 1) / 3 (p + log N) fails at N*: the protocol is shorter than Lemma 1 allows."""
     N = first_impossible(m, p, H, protocol="paper", exact=False)
     assert m * H < (N - 1) / (3 * (p + math.log2(N)))
     assert m * H >= (N - 3) / (3 * (p + math.log2(N - 2)))

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from companion.theory.copy_and_count import copying
+from companion.theory.dimensions import paper_k
 from companion.theory.equality import Equality, equality_layers, paper_eta, rounding_eta
 from companion.theory.fixed_point import EXACT, FixedPoint, Floating
 from companion.theory.transformer import LAST
@@ -41,9 +42,7 @@ def test_every_input(N, family, causal):
 
 @pytest.mark.claim("Theorem 6")
 @pytest.mark.parametrize("softmax", ["late", "early"])
-@pytest.mark.parametrize(
-    "N, K_c", [(4, 1), (8, 1), (2, 2), (4, 2), (8, 2), (8, 3)]
-)
+@pytest.mark.parametrize("N, K_c", [(4, 1), (8, 1), (2, 2), (4, 2), (8, 2), (8, 3)])
 def test_every_input_in_fixed_point(N, K_c, softmax):
     grid = FixedPoint.paper(N, K_c, softmax=softmax)
     x = all_bits(N)
@@ -178,6 +177,22 @@ def test_the_model_is_smaller_than_its_communication_from_1024_on():
     assert (sizes[10], sizes[16], sizes[20]) == (484, 1156, 1764)
     assert sizes[9] > (1 << 9) / 2 and sizes[10] < (1 << 10) / 2
     assert (1 << 19) // sizes[20] == 297
+
+
+@pytest.mark.claim("Corollary 13.1")
+def test_with_wider_vectors_the_crossing_comes_later():
+    def crosses(size):
+        return next(n for n in range(4, 30) if size(n) < 2 ** (n - 1))
+
+    def trace(n):
+        grid = FixedPoint.paper(1 << n, 1)
+        return Equality.build(1 << n, trace_code(1 << n, 7, 3), arithmetic=grid).mpH
+
+    def paper(n):  # its k at gamma = 1/4, K_c = 2 and two heads
+        return (2 + 2 * paper_k(1 << n, 0.25)) * (4 * n + 2) * 2
+
+    assert trace(13) > 1 << 12 and trace(14) < 1 << 13
+    assert crosses(paper) == 21
 
 
 def test_a_sequence_of_65536_in_less_than_a_gigabyte():

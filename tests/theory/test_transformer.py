@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from companion.theory import transformer
 from companion.theory.fixed_point import EXACT, FixedPoint, Floating
-from companion.theory.transformer import LAST, FeedForward, Head, Layer, stream_attention
+from companion.theory.transformer import LAST, FeedForward, Head, Layer, Stack, stream_attention
 
 
 def random_layer(rng, *, m=3, d=4, v=2, heads=2, **options):
@@ -84,3 +85,26 @@ def test_shapes_that_do_not_fit_are_refused():
         Head(np.eye(2), np.eye(3), np.eye(2))
     with pytest.raises(ValueError, match="d = 2 in W_V, got 3"):
         Head(np.eye(2), np.eye(2), np.eye(3))
+
+
+@pytest.mark.parametrize("N", [1, 2, 7])
+def test_a_stack_is_its_layers_one_after_another_in_blocks_of_any_size(N, monkeypatch):
+    rng = np.random.default_rng(N)
+    first, second = random_layer(rng, causal=True), random_layer(rng, d=2, causal=True)
+    stack, X = Stack([first, second]), rng.normal(size=(3, N, 4))
+    want = second(first(X), rows=LAST)
+    for block in (1, 3 * N, 1 << 20):
+        monkeypatch.setattr(transformer, "_LARGEST_BLOCK", block)
+        np.testing.assert_allclose(stack(X, rows=LAST), want, atol=1e-12)
+
+
+def test_sizes_are_those_of_the_matrices():
+    layer = random_layer(np.random.default_rng(0), m=3, d=4, v=2, heads=2)
+    wide = Layer([Head(np.zeros((5, 2)), np.zeros((5, 2)), np.zeros((1, 2)))])
+    stack = Stack([layer, wide])
+    assert (stack.width, stack.heads) == (5, 2)
+    assert stack.parameters == 2 * (12 + 12 + 8) + 16 + (20 + 5 + 10 + 2) + (10 + 10 + 2)
+    assert stack.bits(FixedPoint(f=4, R=8)) == 9 * stack.parameters
+    assert stack.bits(Floating(torch.bfloat16)) == 16 * stack.parameters
+    with pytest.raises(ValueError, match="at least one layer, got none"):
+        Stack([])

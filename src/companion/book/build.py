@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from . import check, execute, hygiene, vendor
+from . import check, execute, hygiene, ledger, picture, vendor
 from .steps import StepFailed, StepSkipped, run_logged, run_steps
 from .workspace import Workspace, digest
 
@@ -64,6 +64,7 @@ def check_pages(workspace: Workspace) -> str:
 def book_steps(workspace: Workspace, options: execute.Options) -> list:
     return [
         ("browser files", lambda: vendor.fetch(workspace.vendor)),
+        ("claims", lambda: ledger.update(workspace)),
         ("notebooks", lambda: execute.execute(workspace, options)),
         ("pages", lambda: build_pages(workspace)),
         ("page check", lambda: check_pages(workspace)),
@@ -109,7 +110,7 @@ def rerun_chapters(workspace: Workspace) -> str:
 def browse(workspace: Workspace) -> str:
     if chromium() is None and not os.environ.get("CI"):
         raise StepSkipped("no Chromium found; install chromium to test the pages in a browser")
-    return run_pytest(workspace, "browser", "-m", "browser", "tests/book/test_browser.py")
+    return run_pytest(workspace, "browser", "-m", "browser", "tests/book")
 
 
 def verify(workspace: Workspace, options: execute.Options) -> int:
@@ -141,6 +142,7 @@ def tidy(workspace: Workspace) -> int:
 
     def rewrite() -> str:
         changed = [str(path.relative_to(root)) for path in hygiene.tidy(root)]
+        changed += [str(path.relative_to(root)) for path in picture.draw(root)]
         return "rewrote " + ", ".join(changed) if changed else "nothing to rewrite"
 
     def fix() -> str:

@@ -185,6 +185,22 @@ def run(job: Job) -> tuple[str, float, str]:
     return job.notebook.stem, seconds, error
 
 
+def join_streams(outputs: list[dict]) -> list[dict]:
+    """One block for what a cell printed in a row, however the kernel cut it into messages.
+
+    >>> part = {"output_type": "stream", "name": "stdout"}
+    >>> join_streams([{**part, "text": "a"}, {**part, "text": "b"}])[0]["text"]
+    'ab'
+    """
+    joined: list[dict] = []
+    for output in outputs:
+        if joined and "name" in output and joined[-1].get("name") == output["name"]:
+            joined[-1] = {**joined[-1], "text": joined[-1]["text"] + output["text"]}
+        else:
+            joined.append(output)
+    return joined
+
+
 def save(executed: dict, job: Job) -> None:
     """Write a twin, without the timestamps that would make it differ each time."""
     executed["metadata"].pop("papermill", None)
@@ -192,6 +208,8 @@ def save(executed: dict, job: Job) -> None:
     for cell in executed["cells"]:
         for noise in ("papermill", "execution"):
             cell["metadata"].pop(noise, None)
+        if "outputs" in cell:
+            cell["outputs"] = join_streams(cell["outputs"])
     job.twin.write_text(json.dumps(executed, indent=1, ensure_ascii=False), encoding="utf8")
 
 

@@ -18,6 +18,9 @@ from sphinx.util import logging
 
 from . import execute
 from .address import read_address
+from .ledger import Ledger
+from .separations import Separations
+from .separations_explorer import SeparationsDirective
 from .svg import inline_figures
 from .workspace import Workspace
 
@@ -124,6 +127,9 @@ def drop_dead_buttons(app: Sphinx, pagename: str, template: str, context: dict, 
 
 def setup(app: Sphinx) -> dict:
     myst_nb.core.render.sanitize_script_content = escape_script
+    app.add_directive("separations", Separations)
+    app.add_directive("separations-explorer", SeparationsDirective)
+    app.add_directive("ledger", Ledger)
     app.connect("config-inited", set_local_paths, priority=100)
     app.connect("builder-inited", copy_assets)
     app.connect("builder-inited", read_environment)

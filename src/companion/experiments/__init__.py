@@ -1,10 +1,12 @@
 """Tasks, runs, training, sweeps and stored results."""
 
 from companion.experiments.device import Device, choose_device
+from companion.experiments.dyck import Dyck, HardDyck
+from companion.experiments.equality import EqNext, EqOne, EqRandom
 from companion.experiments.index_lookup import IndexFirst, IndexLookup, MultiIndexLookup
 from companion.experiments.presets import PRESETS, figure_2_index
 from companion.experiments.progress import Progress
-from companion.experiments.result import Check, Result, Score, wilson
+from companion.experiments.result import Check, Result, Score, pool, wilson
 from companion.experiments.run import Run
 from companion.experiments.store import load, load_file, results_dir, save
 from companion.experiments.sweep import sweep, table
@@ -17,6 +19,11 @@ __all__ = [
     "Batch",
     "Check",
     "Device",
+    "Dyck",
+    "EqNext",
+    "EqOne",
+    "EqRandom",
+    "HardDyck",
     "IndexFirst",
     "IndexLookup",
     "MultiIndexLookup",
@@ -32,6 +39,7 @@ __all__ = [
     "figure_2_index",
     "load",
     "load_file",
+    "pool",
     "results_dir",
     "save",
     "sweep",

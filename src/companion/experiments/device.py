@@ -14,11 +14,18 @@ import torch
 
 
 class Device(NamedTuple):
-    """A decision and its reason, one sentence to print."""
+    """A decision and its reason, one sentence to print.
+
+    >>> print(Device(torch.device("cpu"), torch.float32, "PyTorch finds no CUDA GPU"))
+    cpu, float32: PyTorch finds no CUDA GPU
+    """
 
     device: torch.device
     dtype: torch.dtype
     reason: str
+
+    def __str__(self) -> str:
+        return f"{self.device}, {str(self.dtype).removeprefix('torch.')}: {self.reason}"
 
 
 def choose_device() -> Device:

@@ -61,10 +61,16 @@ def _smoke() -> list[Run]:
 
 
 def _laptop() -> list[Run]:
-    return [
+    plain = [
         _index(model, N, steps, seed=seed)
         for (N, steps), seed, model in product(LAPTOP_STEPS.items(), SEEDS, MODELS_OF_FIGURE_2)
     ]
+    # Theorem 1's embedding of the query, at the lengths where it makes a difference.
+    tied = [
+        _index("transformer", N, LAPTOP_STEPS[N], tied=True, seed=seed)
+        for N, seed in product((100, 200), SEEDS)
+    ]
+    return plain + tied
 
 
 def _paper() -> list[Run]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -60,6 +61,16 @@ class Score:
     def __str__(self) -> str:
         low, high = self.interval
         return f"{self.accuracy:.2%} ({100 * low:.2f}-{100 * high:.2f})".replace("%", " %", 1)
+
+
+def pool(scores: Iterable[Score]) -> Score:
+    """All answers of several runs together, such as the seeds of one setting.
+
+    >>> pool([Score(9, 10), Score(7, 10)])
+    Score(correct=16, total=20)
+    """
+    scores = list(scores)
+    return Score(sum(s.correct for s in scores), sum(s.total for s in scores))
 
 
 class Check(NamedTuple):

@@ -21,7 +21,7 @@ from automata.fa.dfa import DFA
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from companion.models import ModelConfig, SequenceModel, State
+from companion.models import SequenceModel, State
 from companion.theory._check import check_int
 from companion.theory.recurrent import Machine
 
@@ -105,9 +105,7 @@ class Acceptor(Machine):
     """A machine that says after every symbol whether it accepts what it has read: class 1 or 0."""
 
     def __init__(self, vocab: int, size: int, bits: int):
-        SequenceModel.__init__(self, ModelConfig(vocab=vocab, classes=2))
-        self.alphabet, self.size, self.bits = 2, size, bits  # two answers
-        self.register_buffer("place", torch.empty(0))
+        super().__init__(vocab, 2, size, bits)
 
 
 class Automaton(Acceptor):

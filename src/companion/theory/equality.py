@@ -143,7 +143,7 @@ class Equality:
         T = nearly_orthogonal(N) if T is None else T
         eta = copy_eta(T, N, 0.5, options.get("arithmetic", EXACT)) if eta is None else eta
         held = range(N // 2) if alice is None else alice
-        return cls(N, T, eta, tuple(sorted(held)), **options)
+        return cls(N, T, eta, tuple(sorted(int(i) for i in held)), **options)
 
     @cached_property
     def source(self) -> Int[np.ndarray, " N"]:

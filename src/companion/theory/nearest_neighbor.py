@@ -170,7 +170,7 @@ class NearestNeighbor:
     ) -> Int[np.ndarray, " B"]:
         """B inputs of one length at once, their last point the query."""
         check_input(points, labels, self.N, self.d)
-        self._check_margin(points, slice(-1, None))
+        check_margins(points, slice(-1, None), self.gamma)
         z = self.embed(points, labels)
         return self._labels(self.stack(z, self.arithmetic, LAST))[:, 0]
 
@@ -185,17 +185,12 @@ class NearestNeighbor:
             raise ValueError("expected causal=True for many queries, got causal=False")
         check_input(points, labels, self.N, self.d)
         check_int("first", first, low=1, high=points.shape[-2] - 1)
-        self._check_margin(points, slice(first, None))
+        check_margins(points, slice(first, None), self.gamma)
         z = self.embed(points, labels)
         return self._labels(self.stack(z, self.arithmetic, slice(2 * first, None, 2)))
 
     def _labels(self, out: np.ndarray) -> np.ndarray:
         return (out[..., 0] > 0).astype(np.int64)
-
-    def _check_margin(self, points: np.ndarray, queries: slice) -> None:
-        found = float(margins(points)[:, queries].min(initial=math.inf))
-        if found < self.gamma - 1e-13:
-            raise ValueError(f"expected a margin >= gamma = {self.gamma:g}, got {found:g}")
 
 
 def margins(points: Float[np.ndarray, "B n d"]) -> Float[np.ndarray, "B n"]:
@@ -223,6 +218,13 @@ def check_input(points: np.ndarray, labels: np.ndarray, N: int, d: int) -> None:
         raise TypeError(f"expected labels as whole numbers, got {labels.dtype}")
     for extreme in (labels.min(initial=0), labels.max(initial=0)):
         check_int("label", int(extreme), low=0, high=1)
+
+
+def check_margins(points: np.ndarray, queries: slice, gamma: float) -> None:
+    """Raise unless these points have their nearest neighbour by a margin of gamma."""
+    found = float(margins(points)[:, queries].min(initial=math.inf))
+    if found < gamma - 1e-13:
+        raise ValueError(f"expected a margin >= gamma = {gamma:g}, got {found:g}")
 
 
 def check_margin(gamma: float) -> None:

@@ -27,8 +27,12 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from companion.theory._check import check_int
-from companion.theory.fixed_point import EXACT, Arithmetic
-from companion.theory.nearest_neighbor import check_input, check_margin, clip_network
+from companion.theory.nearest_neighbor import (
+    check_input,
+    check_margin,
+    check_margins,
+    clip_network,
+)
 from companion.theory.transformer import LAST, FeedForward, Head, Layer, Stack
 from companion.theory.vectors import Family
 
@@ -39,7 +43,7 @@ def welch_k(M: int, epsilon: float) -> int:
     """Welch's bound: M unit vectors of coherence <= epsilon have at least this many dimensions.
 
     >>> welch_k(2 << 20, 0.5 / 100), welch_k(128, 0.5 / 100)
-    (39241, 128)
+    (39252, 128)
     """
     check_int("M", M, low=1)
     if not 0 <= epsilon <= 1:
@@ -63,7 +67,9 @@ def disturbed_margin(points: Float[np.ndarray, "n d"], T: Family, c_1: float = 1
 
 @dataclass(frozen=True, eq=False)
 class PaperNearestNeighbor:
-    """The paper's two layers. Refused where its tolerance is not kept, unless `checked=False`.
+    """The paper's two layers, in float64, for margins down to 1e-9.
+
+    Refused where the tolerance is not kept, unless `checked=False`, which lets one see it fail.
 
     >>> from companion.theory.vectors import trace_code
     >>> exact = PaperNearestNeighbor(N=8, d=2, gamma=0.1, T=trace_code(16, 4, t=1))  # orthogonal
@@ -77,13 +83,14 @@ class PaperNearestNeighbor:
     gamma: float
     T: Family
     c_1: float = 10.0
-    arithmetic: Arithmetic = EXACT
     checked: bool = True
 
     def __post_init__(self):
         check_int("N", self.N, low=2)
         check_int("d", self.d, low=1)
         check_margin(self.gamma)
+        if self.gamma < 1e-9:
+            raise ValueError(f"expected gamma >= 1e-9 in float64, got {self.gamma:g}")
         if self.T.N < 2 * self.N:
             raise ValueError(f"expected at least 2N = {2 * self.N} vectors, got {self.T.N}")
         if self.checked and self.margin < 0:
@@ -160,5 +167,7 @@ class PaperNearestNeighbor:
     ) -> Int[np.ndarray, " B"]:
         """B inputs of one length at once, their last point the query."""
         check_input(points, labels, self.N, self.d)
-        out = self.stack(self.embed(points, labels), self.arithmetic, LAST)
+        if self.checked:
+            check_margins(points, slice(-1, None), self.gamma)
+        out = self.stack(self.embed(points, labels), rows=LAST)
         return (out[:, 0, 0] > 0).astype(np.int64)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from companion.models import ModelConfig, SequenceModel, State
 from companion.models.quantized import pack_levels, unpack_levels
+from companion.models.stack import take_rows
 from companion.theory._check import check_int
 from companion.theory.bounds import index_first_bits
 
@@ -19,11 +20,9 @@ from companion.theory.bounds import index_first_bits
 class Machine(SequenceModel):
     """A recurrent model whose state is `size` whole numbers of `bits` bits each."""
 
-    def __init__(self, N: int, alphabet: int, size: int, bits: int):
-        check_int("N", N, low=1)
-        check_int("alphabet", alphabet, low=2)
-        super().__init__(ModelConfig(vocab=alphabet + N, classes=alphabet, max_len=N + 1))
-        self.N, self.alphabet, self.size, self.bits = N, alphabet, size, bits
+    def __init__(self, vocab: int, classes: int, size: int, bits: int):
+        super().__init__(ModelConfig(vocab=vocab, classes=classes))
+        self.size, self.bits = size, bits
         self.register_buffer("place", torch.empty(0))  # carries device and dtype of the logits
 
     @abstractmethod
@@ -40,10 +39,9 @@ class Machine(SequenceModel):
         for i in range(tokens.shape[-1]):
             numbers = self.transition(tokens[:, i], numbers, state.t + i)
             said.append(self.answer(tokens[:, i], numbers))
-        logits = nn.functional.one_hot(torch.stack(said, dim=-1), self.alphabet).to(self.dtype)
-        if read is not None:
-            logits = logits.gather(-2, read[..., None].expand(*read.shape, self.alphabet))
-        return logits, (numbers,)
+        answers = torch.stack(said, dim=-1)
+        logits = nn.functional.one_hot(answers, self.config.classes).to(self.dtype)
+        return take_rows(logits, read), (numbers,)
 
     def state_shapes(self, t: int) -> tuple[tuple[int, ...], ...]:
         """One vector of `size` whole numbers."""
@@ -76,7 +74,17 @@ class Machine(SequenceModel):
         return State(t, (unpack_levels(data, batch, self.size, self.bits).to(self.device),))
 
 
-class ShiftRegister(Machine):
+class Lookup(Machine):
+    """A machine that reads N symbols and an index token."""
+
+    def __init__(self, N: int, alphabet: int, size: int, bits: int):
+        check_int("N", N, low=1)
+        check_int("alphabet", alphabet, low=2)
+        super().__init__(alphabet + N, alphabet, size, bits)
+        self.N, self.alphabet = N, alphabet
+
+
+class ShiftRegister(Lookup):
     """Index Lookup with N ceil(log2 |Σ|) state bits: it writes the string down.
 
     Theorem 3 says that N log2 |Σ| bits are needed, so for |Σ| a power of two this is
@@ -110,7 +118,7 @@ class ShiftRegister(Machine):
         return torch.where(token < self.alphabet, token, said)
 
 
-class IndexFirst(Machine):
+class IndexFirst(Lookup):
     """Lookup with the index *first*, p s_0 ... s_{N-1}: a countdown, then the symbol it caught.
 
     ceil(log2(N - 1 + |Σ|)) bits are enough, which is the authors' answer to a reviewer's

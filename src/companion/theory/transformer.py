@@ -104,8 +104,8 @@ class Layer:
         Q = a.matmul(X[..., rows, :], a.encode(head.W_Q.T))
         K, V = (a.matmul(X, a.encode(W.T)) for W in (head.W_K, head.W_V))
         n = X.shape[-2]
-        past = np.arange(n) <= np.arange(n)[rows, None]  # (r, N), never (N, N)
-        return a.attend(Q, K, V, past if self.causal else None)
+        past = np.arange(n) <= np.arange(n)[rows, None] if self.causal else None  # (r, N)
+        return a.attend(Q, K, V, past)
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,10 @@ class Stack:
         nets = [y.ffn for y in self.layers if y.ffn is not None]
         arrays += [W for net in nets for W in (net.W_1, net.b_1, net.W_2, net.b_2)]
         return sum(W.size for W in arrays)
+
+    def bits(self, arithmetic: Arithmetic) -> int:
+        """The same in bits: all numbers at the precision of `arithmetic`."""
+        return self.parameters * arithmetic.p
 
 
 LAST = slice(-1, None)  # the position at which the paper reads the answer

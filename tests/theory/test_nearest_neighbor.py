@@ -1,0 +1,151 @@
+"""Theorem 7: pair, then match, at the hardest inputs of every margin; and the paper's way."""
+
+import numpy as np
+import pytest
+import torch
+
+from companion.theory.fixed_point import FixedPoint, Floating
+from companion.theory.nearest_neighbor import NearestNeighbor, hardest, margins
+from companion.theory.vectors import binary, linear_hash
+
+
+def batch(N, d, gamma, count, seed=0):
+    rng = np.random.default_rng(seed)
+    points, labels = (
+        np.array(x)
+        for x in zip(*[hardest(N, d, gamma, rng=rng) for _ in range(count)], strict=True)
+    )
+    best = (points[:, :-1] @ points[:, -1, :, None])[..., 0].argmax(-1)
+    return points, labels, labels[np.arange(count), best]
+
+
+@pytest.mark.claim("Theorem 7")
+@pytest.mark.parametrize("gamma", ["half", "1/log N", "1/N", 1e-4, 1e-6], ids=str)
+@pytest.mark.parametrize("d", [2, 16, 64])
+@pytest.mark.parametrize("N", [2, 3, 16, 64])
+def test_hardest_inputs(N, d, gamma):
+    value = {"half": 0.5, "1/log N": 1 / np.log2(N), "1/N": 1 / N}.get(gamma, gamma)
+    points, labels, wanted = batch(N, d, float(value), 20)
+    model = NearestNeighbor.build(N, d, float(value) * (1 - 1e-7))
+    assert model.margin > 0.5
+    assert (model.many(points, labels) == wanted).all()
+
+
+@pytest.mark.claim("Theorem 7")
+def test_five_hundred_points_at_a_millionth():
+    points, labels, wanted = batch(512, 16, 1e-6, 3)
+    model = NearestNeighbor.build(512, 16, 0.99e-6, binary(1024))
+    assert (model.many(points, labels) == wanted).all()
+    assert model.stack.width == 2 * 16 + 3 + 2 * 10 and model.stack.heads == 1
+
+
+@pytest.mark.claim("Theorem 7")
+@pytest.mark.parametrize("gamma", [0.5, 0.01, 1e-4])
+@pytest.mark.parametrize("causal", [False, True], ids=["open", "causal"])
+def test_weight_promised_is_a_bound_on_the_weight_there_is(gamma, causal):
+    points, labels, _ = batch(16, 8, gamma, 10)
+    model = NearestNeighbor.build(16, 8, gamma * 0.999, causal=causal)
+    z = model.stack.before_last(model.embed(points, labels))
+    weights = model.stack.layers[1].attention(z, rows=slice(-1, None))[0][:, 0]
+    best = (points[:, :-1] @ points[:, -1, :, None])[..., 0].argmax(-1)
+    right = weights[np.arange(10), 2 * best + 1]
+    assert (right >= model.weight).all() and (weights.argmax(-1) == 2 * best + 1).all()
+
+
+@pytest.mark.claim("Theorem 7")
+def test_every_query_in_one_causal_pass():
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(3, 64, 16))
+    points /= np.linalg.norm(points, axis=-1, keepdims=True)
+    labels = rng.integers(0, 2, (3, 63))
+    natural = float(margins(points)[:, 32:].min())
+    assert 1e-6 < natural < 1e-2
+    model = NearestNeighbor.build(64, 16, natural, causal=True)
+    dots = np.where(np.tri(64, k=-1, dtype=bool), points @ points.transpose(0, 2, 1), -2)
+    wanted = np.take_along_axis(labels, dots[:, 32:].argmax(-1), -1)
+    assert (model.all_queries(points, labels, 32) == wanted).all()
+    with pytest.raises(ValueError, match="expected a margin >= gamma"):
+        NearestNeighbor.build(64, 16, 2 * natural, causal=True).all_queries(points, labels, 32)
+
+
+@pytest.mark.claim("Theorem 7")
+@pytest.mark.parametrize("softmax", ["late", "early"])
+@pytest.mark.parametrize("gamma", [0.5, 0.1, 0.01])
+def test_fixed_point(gamma, softmax):
+    """log2(16 d / gamma) fractional bits and two more."""
+    f = int(np.ceil(np.log2(16 * 16 / gamma))) + 2
+    grid = FixedPoint(f=f, R=1 << (15 if gamma < 0.1 else 10), softmax=softmax)
+    points, labels, wanted = batch(16, 16, gamma, 10)
+    model = NearestNeighbor.build(16, 16, gamma * 0.999, binary(32), arithmetic=grid)
+    assert (model.many(points, labels) == wanted).all()
+
+
+@pytest.mark.claim("Theorem 7")
+@pytest.mark.parametrize(
+    ("dtype", "right", "refused"),
+    [(torch.float32, 1e-4, 1e-5), (torch.float16, 0.5, 0.25), (torch.bfloat16, None, 1.0)],
+    ids=str,
+)
+def test_floats_answer_or_are_refused(dtype, right, refused):
+    """Logits are 5 eta_2 ~ 1 / gamma, so a float resolves margins down to some multiple of eps."""
+    if right is not None:
+        points, labels, wanted = batch(16, 16, right, 20)
+        model = NearestNeighbor.build(16, 16, right * 0.999, arithmetic=Floating(dtype))
+        assert (model.many(points, labels) == wanted).all()
+    with pytest.raises(ValueError, match=r"expected a margin gamma that .* resolves"):
+        NearestNeighbor.build(16, 16, refused, arithmetic=Floating(dtype))
+
+
+@pytest.mark.claim("Theorem 7")
+def test_shorter_inputs_and_margins_of_the_input():
+    model = NearestNeighbor.build(8, 2, 0.05)
+    angle = np.array([0.0, 1.0, 2.0, 1.2])
+    points = np.stack([np.cos(angle), np.sin(angle)], -1)
+    assert margins(points[None])[0].tolist() == pytest.approx(
+        [np.inf, np.inf, np.cos(1) - np.cos(2), np.cos(0.2) - np.cos(0.8)]
+    )
+    for n in (2, 3, 4):
+        for labels in ([0, 1, 0], [1, 0, 1]):
+            nearest = int((points[: n - 1] @ points[n - 1]).argmax())
+            assert model(points[:n], labels[: n - 1]) == labels[nearest]
+
+
+MODEL = NearestNeighbor.build(4, 2, 0.1)
+UNIT = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: NearestNeighbor.build(1, 2, 0.1), ValueError, "N >= 2, got 1"),
+        (lambda: NearestNeighbor.build(4, 0, 0.1), ValueError, "d >= 1, got 0"),
+        (lambda: NearestNeighbor.build(4, 2, 0.0), ValueError, "gamma <= 2, got 0.0"),
+        (lambda: NearestNeighbor.build(4, 2, 0.1, binary(7)), ValueError, "2N = 8 vectors, got 7"),
+        (lambda: NearestNeighbor.build(8, 2, 0.1, linear_hash(16, 3)), ValueError, "equal ones"),
+        (
+            lambda: NearestNeighbor.build(4, 2, 0.1, arithmetic=FixedPoint(f=12, R=64)),
+            ValueError,
+            "range R >= 333, got 64",
+        ),
+        (
+            lambda: NearestNeighbor.build(4, 2, 0.1, arithmetic=FixedPoint(f=4, R=1024)),
+            ValueError,
+            "gamma that FixedPoint",
+        ),
+        (lambda: MODEL(UNIT[:1], []), ValueError, "2 <= points <= 4, got 1"),
+        (lambda: MODEL(np.eye(3), [0, 1]), ValueError, "2 <= dimension <= 2, got 3"),
+        (lambda: MODEL(UNIT, [0]), ValueError, "2 <= labels <= 2, got 1"),
+        (lambda: MODEL(UNIT, [0, 2]), ValueError, "0 <= label <= 1, got 2"),
+        (lambda: MODEL(UNIT, [0.0, 1.0]), TypeError, "whole numbers, got float64"),
+        (lambda: MODEL(2 * UNIT, [0, 1]), ValueError, "a norm that is 1 off"),
+        (lambda: MODEL(UNIT[[0, 0, 2]], [0, 1]), ValueError, "gamma = 0.1, got 0"),
+        (
+            lambda: MODEL.all_queries(UNIT[None], np.array([[0, 1]]), 1),
+            ValueError,
+            "causal=True for many queries, got causal=False",
+        ),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
