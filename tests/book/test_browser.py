@@ -25,8 +25,11 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 WIDTHS = {"desk": 1280, "phone": 390}
 THEMES = ("light", "dark")
 EXPLORERS = {  # page: how many explorers it must have
+    "book/index.html": 1,
     "notebooks/01_nearly_orthogonal.html": 1,
     "notebooks/03_one_way.html": 1,
+    "notebooks/04_two_way.html": 1,
+    "notebooks/05_dyck.html": 1,
 }
 CONTRAST = 4.5
 SETTLED = """async () => {
@@ -72,7 +75,9 @@ def pages() -> list[str]:
 
 
 def pages_with_widgets() -> list[str]:
-    return [name for name in pages() if "widget-view+json" in (HTML / name).read_text("utf8")]
+    marks = ("widget-view+json", 'id="separations-explorer"')
+    texts = {name: (HTML / name).read_text("utf8") for name in pages()}
+    return [name for name, text in texts.items() if any(mark in text for mark in marks)]
 
 
 @dataclass

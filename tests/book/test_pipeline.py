@@ -139,7 +139,7 @@ def test_remote_file_in_a_page_fails(book):
     ("parameters", "message"),
     [
         pytest.param(
-            [("M", 3)], r"got parameters \['M'\], expected some of \['N'\]", id="misspelt"
+            [("M", 3)], r"\['M'\], expected names that a notebook declares", id="misspelt"
         ),
         pytest.param([("N", 3), ("n", 3)], r"got parameters \['n'\]", id="one-of-two-misspelt"),
     ],
@@ -147,11 +147,6 @@ def test_remote_file_in_a_page_fails(book):
 def test_unknown_parameter_fails(built, parameters, message):
     with pytest.raises(StepFailed, match=message):
         execute.execute(built, execute.Options(parameters=tuple(parameters)))
-
-
-def test_preset_that_no_notebook_has_fails(built):
-    with pytest.raises(StepFailed, match="got preset 'paper'"):
-        execute.execute(built, execute.Options(preset="paper"))
 
 
 def test_unread_parameter_fails(book):

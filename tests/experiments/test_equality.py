@@ -12,7 +12,7 @@ def rng(seed=0):
 
 
 def halves(tokens, separator):
-    """What stands before and after the separator."""
+    """What stands before and after the separator, in examples of one length."""
     (at,) = set((tokens == separator).nonzero()[:, 1].tolist())
     return tokens[:, :at], tokens[:, at + 1 :]
 
@@ -30,13 +30,13 @@ def test_every_task_labels_what_it_samples(name, N, exact, batch):
     assert isinstance(task, Task)
     tokens, read, targets = task.sample(batch, rng=rng(), exact=exact)
     assert torch.equal(task.label(tokens), targets)
-    assert len(tokens) == len(read) == batch and read.shape == targets.shape
-    assert tokens.shape[1] <= task.max_len and (not exact or tokens.shape[1] == task.max_len)
+    assert tokens.shape == (batch, task.max_len) and read.shape == targets.shape
     assert tokens.dtype == read.dtype == targets.dtype == torch.int64
     if batch:
-        assert 0 <= tokens.min() and tokens.max() < task.vocab == 6
+        assert 0 <= tokens.min() and tokens.max() < task.vocab == 7
         assert 0 <= targets.min() and targets.max() < task.classes
-        assert 0 <= read.min() and read.max() == tokens.shape[1] - 1
+        assert 0 <= read.min() and read.max() < task.max_len
+        assert not exact or (tokens != task.pad).all()
 
 
 def test_same_seed_gives_the_same_data(name):
@@ -44,28 +44,30 @@ def test_same_seed_gives_the_same_data(name):
     first = task.sample(8, rng=rng(3))
     torch.rand(5)
     assert all(torch.equal(a, b) for a, b in zip(first, task.sample(8, rng=rng(3)), strict=True))
-    assert not torch.equal(
-        task.sample(8, rng=rng(3), exact=True).tokens, task.sample(8, rng=rng(4), exact=True).tokens
-    )
+    assert not torch.equal(first.tokens, task.sample(8, rng=rng(4)).tokens)
 
 
 @pytest.mark.parametrize(
     ("N", "shortest"), [(2, 2), (4, 2), (20, 2), (22, 4), (40, 4), (50, 6), (400, 40)]
 )
 def test_lengths_are_even_between_a_tenth_of_N_and_N_and_equally_likely(name, N, shortest):
-    task, stream = build_task(name, N, alphabet=3), rng()
-    drawn = [2 * (task.sample(1, rng=stream).tokens.shape[1] // 2) for _ in range(3000)]
-    lengths = range(shortest, N + 1, 2)
-    assert set(drawn) <= set(lengths)
-    assert len(lengths) == 1 or chisquare([drawn.count(k) for k in lengths]).pvalue > 0.001
+    task, lengths = build_task(name, N, alphabet=3), list(range(shortest, N + 1, 2))
+    tokens, read, _ = task.sample(20_000, rng=rng())
+    k = 2 * (tokens == task.separator).long().argmax(1)
+    counts = [int((k == length).sum()) for length in lengths]
+    assert sum(counts) == 20_000
+    assert len(lengths) == 1 or chisquare(counts).pvalue > 0.001
+    assert torch.equal((tokens != task.pad).sum(1), read.max(1).values + 1)
+    assert torch.equal(read.max(1).values, k - int(name == "eq-ncp"))
 
 
 def test_label_reads_the_tokens():
     task = EqRandom(N=6, alphabet=3)
-    tokens = torch.tensor([[0, 2, 3, 0, 2], [0, 2, 3, 2, 0]])
+    tokens = torch.tensor([[0, 2, 3, 0, 2, 4, 4], [0, 2, 3, 2, 0, 4, 4]])
     assert task.label(tokens).tolist() == [[1], [0]]
     assert EqOne(N=6, alphabet=3).label(tokens).tolist() == [[1], [0]]
-    assert EqNext(N=6, alphabet=3).label(tokens[:, :4]).tolist() == [[0, 2], [0, 2]]
+    copied = torch.tensor([[0, 2, 3, 0, 4, 4], [2, 0, 1, 3, 2, 0]])
+    assert EqNext(N=6, alphabet=3).label(copied).tolist() == [[0, 2, 0], [2, 0, 1]]
 
 
 def test_next_symbols_are_asked_from_the_separator_on():
@@ -83,7 +85,10 @@ def test_random_strings_are_uniform_and_half_of_the_pairs_copies(alphabet):
     tokens, _, targets = task.sample(40_000, rng=rng(1), exact=True)
     u, v = halves(tokens, task.separator)
     cells = alphabet**2
-    code = lambda x: x[:, 0] * alphabet + x[:, 1]  # noqa: E731
+
+    def code(x):
+        return x[:, 0] * alphabet + x[:, 1]
+
     for side in (u, v):
         assert chisquare(torch.bincount(code(side), minlength=cells).numpy()).pvalue > 0.001
     assert task.chance == (1 + 1 / cells) / 2

@@ -16,13 +16,12 @@ def add_book_commands(areas: argparse._SubParsersAction) -> None:
     for verb in (build, test):
         verb.add_argument("--jobs", type=int, default=0, help="notebooks at a time (0: one a core)")
         verb.add_argument("--timeout", type=int, default=600, help="seconds for one cell")
-    build.add_argument("--preset", help="value of the notebooks' parameter `preset`")
     build.add_argument(
         "--parameter",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="set a parameter of every notebook; may be given several times",
+        help="set a parameter in the notebooks that declare it; may be given several times",
     )
     build.add_argument("--force", action="store_true", help="execute what is up to date, too")
     for verb in verbs.choices.values():
@@ -48,7 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
     options = execute.Options(
         jobs=arguments.jobs,
         timeout=arguments.timeout,
-        preset=arguments.preset,
         parameters=tuple(map(execute.parse_parameter, arguments.parameter)),
         force=arguments.force,
     )

@@ -23,7 +23,8 @@ EMPTY, DEAD = "ε", "dead"
 BLUE = SERIES["transformer"][0]
 FILLED = LinearSegmentedColormap.from_list("filled", [BLUE + "00", BLUE])  # 0 is the page itself
 _SPREAD = 0.18  # how far the two arrows between two states bend apart
-_LABEL = 0.4  # where on its way an arrow has its symbol
+_LABEL = 0.38  # where on its way an arrow has its symbol
+_ASPECT = 0.6  # height of a unit square
 
 
 def layout(dyck: Dyck) -> dict[str, tuple[float, float]]:
@@ -65,7 +66,7 @@ def automaton(ax: Axes, dyck: Dyck, lit: str | None = None) -> Axes:
             zorder=3,
         )  # fmt: skip
     ax.text(0.57, 0, "every move that is not drawn", ha="left", va="center")
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, 1.12))
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.12, 1.12), aspect=_ASPECT)
     ax.set_axis_off()
     return ax
 
@@ -75,9 +76,11 @@ def _move(ax: Axes, start: tuple, end: tuple, symbol: str) -> None:
     bend = f"arc3,rad={_SPREAD}"
     options = {"arrowstyle": "-|>", "mutation_scale": 12, "shrinkA": 15, "shrinkB": 15}
     ax.add_patch(FancyArrowPatch(start, end, connectionstyle=bend, color=INK, lw=1, **options))
-    (x0, y0), (x1, y1) = start, end
-    x = x0 + _LABEL * (x1 - x0) + 0.65 * _SPREAD * (y1 - y0)
-    y = y0 + _LABEL * (y1 - y0) - 0.65 * _SPREAD * (x1 - x0)
+    (dx, dy), t = (end[0] - start[0], _ASPECT * (end[1] - start[1])), _LABEL
+    length = np.hypot(dx, dy)
+    out = 2 * t * (1 - t) * _SPREAD + 0.022 / length  # on the outer side of the bend
+    x = start[0] + t * dx + out * dy
+    y = start[1] + (t * dy - out * dx) / _ASPECT
     ax.text(x, y, symbol, ha="center", va="center")
 
 

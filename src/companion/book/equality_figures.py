@@ -111,8 +111,7 @@ def copy_then_count(
     cells(axes["compare"], bits, rows=["own bit", "copied bit", "differ"])
     _write(axes["compare"], bits)
     axes["compare"].set(title="its network compares")
-    cells(axes["count"], np.full((1, N), 1 / N), rows=["weight"])
-    _write(axes["count"], [[f"1/{N}"] * N])
+    cells(axes["count"], np.full((1, N), 1 / N), rows=[f"weights 1/{N}"])
     axes["count"].set(title=f"layer 2 counts: {differ.sum()} of {N}")
     axes["count"].set_xlabel(f"answer EQ(x) = {out:g}", color=POSITIVE)
     return axes
@@ -126,7 +125,7 @@ def sizes(
 ) -> Axes:
     """Pairs (N, size) by name, log-log: lower bounds as lines, models with markers.
 
-    What lies below the lowest of `bounds` is shaded: it is ruled out.
+    What lies below the highest of `bounds`, given at the same N, is shaded: it is ruled out.
 
     >>> from matplotlib.figure import Figure
     >>> rows = {"state": [(64, 32), (256, 128)]}, {"two layers": [(64, 196), (256, 324)]}
@@ -141,9 +140,8 @@ def sizes(
     ax.set_yscale("log", base=2)
     tick_powers(ax.yaxis)
     bottom = ax.get_ylim()[0]
-    lowest = np.array([list(rows) for rows in bounds.values()], dtype=float)
-    ax.fill_between(lowest[0, :, 0], bottom, lowest[:, :, 1].min(0), color="#80848c", alpha=0.2,
-                    lw=0)  # fmt: skip
+    N, needed = np.array([list(rows) for rows in bounds.values()], dtype=float).T
+    ax.fill_between(N[:, 0], bottom, needed.max(1), color="#80848c", alpha=0.2, lw=0)
     ax.set(xlabel="length N", ylabel=ylabel, ylim=(bottom, None))
     legend_above(ax)
     return ax

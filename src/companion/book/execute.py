@@ -37,8 +37,7 @@ class Options:
 
     jobs: int = 0  # notebooks at a time; 0: one per core
     timeout: int = 600  # seconds for one cell
-    preset: str | None = None  # value for every notebook's parameter `preset`
-    parameters: tuple[tuple[str, object], ...] = ()  # for every notebook
+    parameters: tuple[tuple[str, object], ...] = ()  # for notebooks that declare them
     force: bool = False  # execute even what is up to date
 
 
@@ -94,37 +93,37 @@ def stored_stamp(twin: Path) -> dict | None:
 
 
 def chosen_parameters(path: Path, options: Options) -> dict:
-    """The parameters to inject into one notebook; ValueError if it does not declare or read one."""
+    """The parameters to inject into one notebook: those that it declares.
+
+    Raises ValueError for a parameter that the notebook declares and does not read.
+    """
     notebook = nb.load(path)
-    declared, chosen = nb.parameters(notebook), dict(options.parameters)
+    declared = nb.parameters(notebook)
     if unread := nb.unread_parameters(notebook):
         raise ValueError(
             f"{path.name}: got unread parameters {unread}, expected a later cell to read each"
         )
-    if unknown := sorted(chosen.keys() - set(declared)):
-        raise ValueError(f"{path.name}: got parameters {unknown}, expected some of {declared}")
-    if options.preset is not None and "preset" in declared:
-        chosen["preset"] = options.preset
-    return chosen
+    return {name: value for name, value in options.parameters if name in declared}
 
 
 def plan(workspace: Workspace, options: Options) -> list[Job]:
     """The notebooks to execute now; StepFailed for parameters that do not fit."""
-    key, jobs, problems, presets = environment_key(workspace), [], [], 0
+    key, jobs, problems = environment_key(workspace), [], []
+    unknown = {name for name, _ in options.parameters}
     for path in workspace.notebooks():
         try:
             chosen = chosen_parameters(path, options)
         except ValueError as error:
             problems.append(str(error))
             continue
-        presets += "preset" in chosen
+        unknown -= set(chosen)
         want, twin = stamp(path, key, chosen), workspace.twin(path)
         if options.force or stored_stamp(twin) != want:
             failed = workspace.executed / "failed" / path.name
             log = workspace.logs / f"{path.stem}.log"
             jobs.append(Job(path, twin, failed, log, want, options.timeout))
-    if options.preset is not None and not presets and not problems:
-        problems = [f"got preset {options.preset!r}, expected a notebook with a parameter 'preset'"]
+    if unknown and not problems:
+        problems = [f"got parameters {sorted(unknown)}, expected names that a notebook declares"]
     if problems:
         raise StepFailed("\n".join(problems))
     return jobs

@@ -69,7 +69,7 @@ class Ledger(SphinxDirective):
         found = read(root)["claims"]
         header = ["Claim", "in our words", "shown in", "checked by", "outcome"]
         rows = [self._row(claim, found.get(claim.name, {})) for claim in CLAIMS]
-        return [make_table(header, rows, widths=(16, 34, 10, 28, 12), name="ledger")]
+        return [make_table(header, rows, widths=(15, 36, 12, 23, 14), name="ledger")]
 
     def _row(self, claim: Claim, tests: dict) -> list[list[nodes.Node]]:
         passed = sum(test["passed"] for test in tests.values())
@@ -88,7 +88,7 @@ class Ledger(SphinxDirective):
             says,
             [nodes.paragraph("", "", chapter_link(self.env, claim.chapter))],
             [
-                nodes.paragraph("", f"{len(tests)} tests in "),
+                nodes.paragraph("", f"{len(tests)} test{'s' * (len(tests) != 1)} in"),
                 *(nodes.paragraph("", "", nodes.literal("", file)) for file in files),
             ],
             [nodes.paragraph("", outcome)],

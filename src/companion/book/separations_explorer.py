@@ -38,7 +38,7 @@ class SeparationsExplorer(Explorer):
     """
 
     _esm = source("base.js", "separations.js")
-    n = traitlets.Int(8, min=0, max=len(LENGTHS) - 1).tag(sync=True)
+    n = traitlets.Int(14, min=0, max=len(LENGTHS) - 1).tag(sync=True)
     p = traitlets.Enum(PRECISIONS, 16).tag(sync=True)
     q = traitlets.Enum(ALPHABETS, 64).tag(sync=True)
     data = traitlets.Dict(read_only=True).tag(sync=True)

@@ -6,6 +6,7 @@ from companion.experiments.equality import EqNext, EqOne, EqRandom
 from companion.experiments.index_lookup import IndexFirst, IndexLookup, MultiIndexLookup
 from companion.experiments.presets import PRESETS, figure_2_index
 from companion.experiments.progress import Progress
+from companion.experiments.recall import AssociativeRecall, MultiQueryRecall
 from companion.experiments.result import Check, Result, Score, pool, wilson
 from companion.experiments.run import Run
 from companion.experiments.store import load, load_file, results_dir, save
@@ -16,6 +17,7 @@ from companion.experiments.train import Trained, evaluate, train
 __all__ = [
     "PRESETS",
     "TASKS",
+    "AssociativeRecall",
     "Batch",
     "Check",
     "Device",
@@ -27,6 +29,7 @@ __all__ = [
     "IndexFirst",
     "IndexLookup",
     "MultiIndexLookup",
+    "MultiQueryRecall",
     "Progress",
     "Result",
     "Run",

@@ -70,7 +70,8 @@ class Dyck:
     def members(self, size: int, *, rng: torch.Generator) -> Int[Tensor, "size N"]:
         """Members, drawn as in Appendix H.1.
 
-        The depth is a walk reflected at 0 and at what can still be closed.
+        The depth is a walk reflected at 0 and at k, or at what can still be closed, which matters
+        for k > 3 only; there the paper's own steps would not end at length N.
         """
         options = {"generator": rng, "device": rng.device}
         n, at = self.alphabet // 2, torch.arange(self.N, device=rng.device)

@@ -1,13 +1,13 @@
 """String equality, the three tasks of Appendix H.2: does the second half repeat the first?
 
-The paper draws the length k of each example uniformly from N/10, N/10 + 2, …, N, and evaluates at
-k = N. Here N/10 is rounded up to an even number, and all examples of a batch have the same k, so
-that there is no padding.
+The length k of an example is uniform on N/10, N/10 + 2, …, N, with N/10 rounded up to an even
+number; evaluation is at k = N. A shorter example is followed by padding that no one reads.
 
 | token       | meaning                           |
 |-------------|-----------------------------------|
 | 0 … |Σ| - 1 | symbols                           |
 | |Σ|         | separator between the two halves  |
+| |Σ| + 1     | padding                           |
 
 In the first two, a model need not compare the strings. Random strings differ early, so a few
 symbols are enough; and a string with one symbol changed has other *counts*. The third asks for the
@@ -26,50 +26,62 @@ from companion.experiments.task import TASKS, Batch
 
 
 class Halves(ABC):
-    """Two strings of k / 2 symbols with a separator between them.
+    """Two strings u, v of h = k / 2 symbols with a separator between them.
 
     `N`: the largest k, even; in the paper up to 400. `alphabet`: |Σ|, without the separator.
 
     Raises ValueError for N odd or below two and for an alphabet below two.
     """
 
+    classes, chance = 2, 0.5
+
     def __init__(self, N: int, alphabet: int) -> None:
         if N < 2 or N % 2:
             raise ValueError(f"got N={N}, expected an even number, at least 2")
         if alphabet < 2:
             raise ValueError(f"got alphabet={alphabet}, expected at least 2")
-        self.N, self.alphabet, self.separator = N, alphabet, alphabet
-        self.shortest = max(2, 2 * -(-N // 20))  # N / 10, rounded up to an even number
-        self.vocab, self.classes, self.max_len = alphabet + 1, 2, N + 1
-        self.chance = 0.5
+        self.N, self.alphabet, self.separator, self.pad = N, alphabet, alphabet, alphabet + 1
+        self.shortest = 2 * -(-N // 20)  # of the lengths k
+        self.vocab, self.max_len = alphabet + 2, N + 1
 
     def sample(self, batch: int, *, rng: torch.Generator, exact: bool = False) -> Batch:
-        """`batch` examples of one length; see `companion.experiments.task.Task`."""
-        lengths = range(self.N if exact else self.shortest, self.N + 1, 2)
-        k = lengths[int(torch.randint(len(lengths), (), generator=rng, device=rng.device))]
-        return self._examples(self._symbols((batch, k // 2), rng), rng)
+        """`batch` examples; see `companion.experiments.task.Task`."""
+        least, most = (self.N if exact else self.shortest) // 2, self.N // 2
+        h = torch.randint(least, most + 1, (batch, 1), generator=rng, device=rng.device)
+        return self._examples(self._symbols((batch, most), rng), h, rng)
 
-    def label(self, tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B 1"]:
+    def label(self, tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B R"]:
         """1 where what follows the separator is what precedes it."""
-        halves = ((row, row.index(self.separator)) for row in tokens.tolist())
-        same = [[int(row[:i] == row[i + 1 :])] for row, i in halves]
+        same = [[int(u == v)] for u, v in map(self._parts, tokens.tolist())]
         return torch.tensor(same, dtype=torch.int64).view(len(same), 1)
 
     @abstractmethod
-    def _examples(self, u: Tensor, rng: torch.Generator) -> Batch:
-        """An example from each first half."""
+    def _examples(self, u: Tensor, h: Tensor, rng: torch.Generator) -> Batch:
+        """An example from each first string u (B, N / 2), of which h (B, 1) symbols count."""
 
     def _symbols(self, shape: tuple[int, ...], rng: torch.Generator) -> Tensor:
         return torch.randint(self.alphabet, shape, generator=rng, device=rng.device)
 
-    def _join(self, u: Tensor, v: Tensor) -> Tensor:
-        """u, the separator, v."""
-        return torch.cat([u, u.new_full((len(u), 1), self.separator), v], dim=1)
+    def _join(self, u: Tensor, v: Tensor, h: Tensor, last: Tensor) -> Tensor:
+        """u, the separator and v up to position `last` (B, 1), then padding."""
+        place = torch.arange(self.max_len, device=u.device).expand(len(u), -1)  # (B, T)
+        most = self.N // 2 - 1
+        first = u.gather(1, place.clamp(max=most))
+        second = v.gather(1, (place - h - 1).clamp(0, most))
+        tokens = torch.where(place < h, first, second).masked_fill(place == h, self.separator)
+        return tokens.masked_fill(place > last, self.pad)
 
-    def _classify(self, u: Tensor, v: Tensor) -> Batch:
-        """Asks after the last token whether u = v."""
-        read = u.new_full((len(u), 1), 2 * u.shape[1])
-        return Batch(self._join(u, v), read, (u == v).all(1).long()[:, None])
+    def _classify(self, u: Tensor, v: Tensor, h: Tensor) -> Batch:
+        """Asks after the last symbol whether u = v."""
+        beyond = torch.arange(u.shape[1], device=u.device) >= h
+        same = ((u == v) | beyond).all(1).long()[:, None]
+        return Batch(self._join(u, v, h, 2 * h), 2 * h, same)
+
+    def _parts(self, row: list[int]) -> tuple[list[int], list[int]]:
+        """What stands before and after the separator."""
+        row = [token for token in row if token != self.pad]
+        at = row.index(self.separator)
+        return row[:at], row[at + 1 :]
 
 
 class EqRandom(Halves):
@@ -88,17 +100,17 @@ class EqRandom(Halves):
         super().__init__(N, alphabet)
         self.chance = (1 + float(alphabet) ** (-N // 2)) / 2
 
-    def _examples(self, u: Tensor, rng: torch.Generator) -> Batch:
+    def _examples(self, u: Tensor, h: Tensor, rng: torch.Generator) -> Batch:
         copied = torch.rand(len(u), 1, generator=rng, device=rng.device) < 0.5
-        return self._classify(u, torch.where(copied, u, self._symbols(u.shape, rng)))
+        return self._classify(u, torch.where(copied, u, self._symbols(tuple(u.shape), rng)), h)
 
 
 class EqOne(Halves):
     """Half of the second strings are copies, half are copies with one symbol changed.
 
-    >>> tokens, _, targets = EqOne(N=4).sample(100, rng=torch.Generator().manual_seed(0))
-    >>> differ = (tokens[:, : tokens.shape[1] // 2] != tokens[:, -(tokens.shape[1] // 2) :]).sum(1)
-    >>> torch.equal(differ, 1 - targets[:, 0])
+    >>> task, rng = EqOne(N=4), torch.Generator().manual_seed(0)
+    >>> tokens, _, targets = task.sample(100, rng=rng, exact=True)
+    >>> torch.equal((tokens[:, :2] != tokens[:, 3:]).sum(1), 1 - targets[:, 0])
     True
 
     `alphabet`: in the paper 1024.
@@ -109,25 +121,25 @@ class EqOne(Halves):
     def __init__(self, N: int, alphabet: int = 1024) -> None:
         super().__init__(N, alphabet)
 
-    def _examples(self, u: Tensor, rng: torch.Generator) -> Batch:
+    def _examples(self, u: Tensor, h: Tensor, rng: torch.Generator) -> Batch:
         options = {"generator": rng, "device": rng.device}
-        batch, half = u.shape
-        change = torch.randint(1, self.alphabet, (batch, 1), **options)
-        change *= torch.rand(batch, 1, **options) < 0.5
-        at = torch.randint(half, (batch, 1), **options)
+        at = torch.randint(2**62, h.shape, **options) % h  # the bias is below h / 2^62
+        change = torch.randint(1, self.alphabet, h.shape, **options)
+        change *= torch.rand(h.shape, **options) < 0.5
         v = u.scatter(1, at, (u.gather(1, at) + change) % self.alphabet)
-        return self._classify(u, v)
+        return self._classify(u, v, h)
 
 
 class EqNext(Halves):
     """Copying: after the separator, and after each symbol of the copy, the next symbol (Eq-ncp).
 
-    In the first half every symbol may follow, so nothing is asked there. A string of N symbols is
-    N tokens: the last symbol of the copy is only an answer.
+    In the first half every symbol may follow, so nothing is asked there. The last symbol of the
+    copy is only an answer, no token. N / 2 answers are due in every example: a shorter one is asked
+    again from its start, so that all count alike.
 
     >>> task = EqNext(N=6, alphabet=4)
-    >>> task.label(torch.tensor([[3, 0, 2, 4, 3, 0]])).tolist()
-    [[3, 0, 2]]
+    >>> task.label(torch.tensor([[3, 0, 2, 4, 3, 0], [3, 0, 4, 3, 5, 5]])).tolist()
+    [[3, 0, 2], [3, 0, 3]]
 
     `alphabet`: in the paper 1024.
     """
@@ -140,13 +152,13 @@ class EqNext(Halves):
 
     def label(self, tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B R"]:
         """What precedes the separator."""
-        halves = [row[: row.index(self.separator)] for row in tokens.tolist()]
-        return torch.tensor(halves, dtype=torch.int64).view(len(halves), tokens.shape[1] // 2)
+        halves = [self._parts(row)[0] for row in tokens.tolist()]
+        asked = [[u[r % len(u)] for r in range(self.N // 2)] for u in halves]
+        return torch.tensor(asked, dtype=torch.int64).view(len(asked), self.N // 2)
 
-    def _examples(self, u: Tensor, rng: torch.Generator) -> Batch:
-        batch, half = u.shape
-        read = half + torch.arange(half, device=u.device)
-        return Batch(self._join(u, u[:, :-1]), read.expand(batch, half), u)
+    def _examples(self, u: Tensor, h: Tensor, rng: torch.Generator) -> Batch:
+        r = torch.arange(u.shape[1], device=u.device) % h  # (B, N / 2)
+        return Batch(self._join(u, u, h, 2 * h - 1), h + r, u.gather(1, r))
 
 
 for task in (EqRandom, EqOne, EqNext):

@@ -1,14 +1,15 @@
 """Associative recall, the task of Theorem 8 and Proposition 9: which label came with this key?
 
 N pairs of a key and a label come first, the keys all different. Then keys are asked for: all of
-them in another order (MQAR), or one (Proposition 9). Appendix G has labels 0 and 1. Between two
-queries stands the right label of the first, as in the nearest-neighbour task, and nothing can be
-learned from it, since no key is asked for twice. The paper counts points, 2N of them in MQAR.
+them in another order (MQAR), or one (Proposition 9). Labels are 0 and 1 as in Appendix G; the paper
+counts points, 2N of them in MQAR, and shows the right label after every query too. Here nothing
+stands between queries: from the labels shown one could tell which are left, and be right more often
+than by guessing without ever looking at a key. Models are found to stop there.
 
-| token       | meaning                           |
-|-------------|-----------------------------------|
-| 0, 1        | labels                            |
-| 2 … |Σ| + 1 | keys; the same tokens ask for them |
+| token       | meaning                                |
+|-------------|----------------------------------------|
+| 0, 1        | labels                                 |
+| 2 … |Σ| + 1 | keys, the same when they are asked for |
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ LABELS = 2
 
 
 class MultiQueryRecall:
-    """MQAR: N pairs, then the N keys again; after each, its label.
+    """MQAR: N pairs, then the N keys again; after each of these, its label.
 
     >>> task = MultiQueryRecall(N=2, alphabet=4)
-    >>> task.label(torch.tensor([[2, 1, 5, 0, 5, 0, 2]])).tolist()
+    >>> task.label(torch.tensor([[2, 1, 5, 0, 5, 2]])).tolist()
     [[0, 1]]
 
     `N`: pairs, N / 2 in the paper's count of points. `alphabet`: |Σ|, how many keys there are.
@@ -43,28 +44,25 @@ class MultiQueryRecall:
         if alphabet < N:
             raise ValueError(f"got alphabet={alphabet}, expected at least N={N} different keys")
         self.N, self.alphabet, self.queries = N, alphabet, self._queries(N)
-        self.classes, self.chance = alphabet, 1 / alphabet
-        self.vocab = self.classes + alphabet
-        self.max_len = 2 * (N + self.queries) - 1
+        self.vocab, self.max_len = LABELS + alphabet, 2 * N + self.queries
 
     def sample(self, batch: int, *, rng: torch.Generator, exact: bool = False) -> Batch:
         """`batch` examples, all of N pairs; see `companion.experiments.task.Task`."""
         options = {"generator": rng, "device": rng.device}
-        keys = torch.rand(batch, self.alphabet, **options).argsort(1)[:, : self.N]
-        labels = torch.randint(self.classes, (batch, self.N), **options)
+        keys = LABELS + torch.rand(batch, self.alphabet, **options).argsort(1)[:, : self.N]
+        labels = torch.randint(LABELS, (batch, self.N), **options)
         order = torch.rand(batch, self.N, **options).argsort(1)[:, : self.queries]
-        pairs = torch.stack([self.classes + keys, labels], dim=-1)  # (B, N, 2)
-        asked = pairs.gather(1, order[..., None].expand(batch, self.queries, 2))
-        read = 2 * (self.N + torch.arange(self.queries, device=rng.device))
-        tokens = torch.cat([pairs, asked], dim=1).flatten(1)[:, :-1]
-        return Batch(tokens, read.expand(batch, self.queries).clone(), asked[..., 1].clone())
+        pairs = torch.stack([keys, labels], dim=-1).flatten(1)  # (B, 2N)
+        read = 2 * self.N + torch.arange(self.queries, device=rng.device)
+        tokens = torch.cat([pairs, keys.gather(1, order)], dim=1)
+        return Batch(tokens, read.repeat(batch, 1), labels.gather(1, order))
 
     def label(self, tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B R"]:
         """The label that followed each key when it first came."""
         answers = []
         for row in tokens.tolist():
             paired = dict(zip(row[: 2 * self.N : 2], row[1 : 2 * self.N : 2], strict=True))
-            answers.append([paired[key] for key in row[2 * self.N :: 2]])
+            answers.append([paired[key] for key in row[2 * self.N :]])
         return torch.tensor(answers, dtype=torch.int64).view(len(answers), self.queries)
 
     @staticmethod
