@@ -17,12 +17,13 @@ LABELS = np.array([0, 1, 1])
 SHARES = {"γ = 1/2": [(256, 0.8), (64, 1.0)], "γ = 1/4": [(64, 1.0), (256, 0.9)]}
 ETA = {"layer 1": [(0.5, 16.0), (1e-6, 42.0)], "layer 2": [(1e-6, 9e6), (0.5, 18.0)]}
 WEIGHTS = np.eye(5), np.array([0, 0, 0, 1.0, 0])
+NAMES = ["x0", "y0", "x1", "y1", "x2"]
 
 
 def pair(ax):
     """Both panels in the figure of `ax`."""
     inset = ax.inset_axes((0, -0.2, 1, 0.1))
-    assert drawn.two_layers([ax, inset], *WEIGHTS).tolist() == [ax, inset]
+    assert drawn.two_layers([ax, inset], *WEIGHTS, NAMES).tolist() == [ax, inset]
     return ax
 
 
@@ -89,7 +90,7 @@ def test_labels_differ_in_fill_and_the_query_in_shape(ax):
 
 def test_layers_show_the_weights_and_name_the_tokens(ax):
     inset = ax.inset_axes((0, -0.2, 1, 0.1))
-    drawn.two_layers([ax, inset], *WEIGHTS)
+    drawn.two_layers([ax, inset], *WEIGHTS, NAMES)
     np.testing.assert_array_equal(ax.get_images()[0].get_array(), WEIGHTS[0])
     np.testing.assert_array_equal(inset.get_images()[0].get_array()[0], WEIGHTS[1])
     assert [text.get_text() for text in ax.get_xticklabels()] == ["x0", "x1", "x2"]
@@ -112,3 +113,11 @@ def test_margins_shrink_to_the_right(ax):
     drawn.against_margin(ax, ETA, "sharpness")
     assert ax.get_xlim()[0] > ax.get_xlim()[1] and ax.get_ylabel() == "sharpness"
     assert ax.lines[1].get_xydata().tolist() == [[1e-6, 9e6], [0.5, 18.0]]
+
+
+def test_many_tokens_are_not_all_named(ax):
+    names = [str(i) for i in range(100)]
+    drawn.two_layers([ax, ax.inset_axes((0, -0.2, 1, 0.1))], np.eye(100), np.eye(100)[0], names)
+    assert [text.get_text() for text in ax.get_xticklabels()] == names[::10]
+    with pytest.raises(ValueError, match="expected 5 names, got 2"):
+        drawn.two_layers([ax, ax], *WEIGHTS, ["x0", "y0"])

@@ -74,6 +74,8 @@ def test_leaving_the_range_is_refused_or_clamped_never_silent():
     with pytest.raises(OverflowError, match="at most 62 bits, got"):
         wide = FixedPoint(f=36, R=1 << 12)
         wide.matmul(np.full((1, 4), 1 << 40), np.full((4, 1), 1 << 40))
+    with pytest.raises(OverflowError, match="f <= 30 for early rounding, got 32"):
+        FixedPoint(f=32, R=4, softmax="early").weights(np.zeros((1, 2), dtype=np.int64))
     with pytest.raises(ValueError, match="finite numbers, got inf"):
         GRID.encode(np.array([np.inf]))
 

@@ -49,21 +49,28 @@ def two_layers(
     axes: Sequence[Axes] | np.ndarray,
     first: Float[np.ndarray, "tokens tokens"],
     second: Float[np.ndarray, " tokens"],
+    names: Sequence[str],
 ) -> np.ndarray:
-    """Attention of the first layer, all rows, over that of the query in the second.
+    """Attention of the first layer, all rows, over that of the last token in the second.
+
+    `names`: of the tokens, of which a dozen at most are written.
 
     >>> from matplotlib.figure import Figure
-    >>> axes = two_layers(Figure().subplots(2), np.eye(3), np.array([0.0, 1.0, 0.0]))
+    >>> last = np.array([0.0, 1.0, 0.0])
+    >>> axes = two_layers(Figure().subplots(2), np.eye(3), last, ["x0", "y0", "x1"])
     >>> axes[1].get_xlabel()
     'token that is read'
     """
-    options = {"cmap": _WEIGHTS, "vmin": 0, "vmax": 1, "interpolation": "none"}
-    names = [f"{'xy'[i % 2]}{i // 2}" for i in range(len(second))]
+    if len(names) != len(second):
+        raise ValueError(f"expected {len(second)} names, got {len(names)}")
+    options = {"cmap": _WEIGHTS, "vmin": 0, "vmax": 1, "interpolation": "none", "aspect": "auto"}
+    step = 2 * -(-len(names) // 24)
+    shown = range(0, len(names), step), names[::step]
     for ax, weights in zip(axes, (first, second[None]), strict=True):
         ax.imshow(weights, **options)
         ax.spines[["top", "right"]].set_visible(True)
-        ax.set_xticks(range(0, len(names), 2), names[::2])
-    axes[0].set_yticks(range(0, len(names), 2), names[::2])
+        ax.set_xticks(*shown)
+    axes[0].set_yticks(*shown)
     axes[0].set(ylabel="layer 1, row of", title="weights from 0 (blank) to 1 (full)")
     axes[1].set_yticks([0], [names[-1]])
     axes[1].set(ylabel="layer 2", xlabel="token that is read")
@@ -94,8 +101,8 @@ def against_margin(ax: Axes, rows: Mapping[str, Iterable[tuple]], ylabel: str) -
 
     >>> from matplotlib.figure import Figure
     >>> ax = against_margin(Figure().subplots(), {"eta": [(0.5, 9.0), (1e-6, 4e6)]}, "sharpness")
-    >>> ax.get_xlim()[0] > ax.get_xlim()[1]
-    True
+    >>> ax.get_xlabel(), bool(ax.xaxis_inverted())
+    ('margin γ', True)
     """
     for name, mark in looks(rows).items():
         ax.plot(*zip(*sorted(rows[name]), strict=True), **mark, label=name)

@@ -146,6 +146,10 @@ class FixedPoint:
         e = np.where(allowed, np.exp(np.minimum(A - top, 0) / self.S), 0.0)
         if self.softmax == "late":
             return self.encode(e / e.sum(-1, keepdims=True))
+        if 2 * self.f + 1 > _MAX_BITS:  # e S is a number of 2f bits
+            raise OverflowError(
+                f"expected f <= {_MAX_BITS // 2 - 1} for early rounding, got {self.f}"
+            )
         e = self.encode(e)
         return self._divide(e * self.S, e.sum(-1, keepdims=True))
 
