@@ -187,21 +187,27 @@ def test_explorers_work_without_kernel_and_network(site, name):
         status = explorer.locator("[data-explorer-status]")
         assert status.get_attribute("aria-live")
         before = status.inner_text()
-        operate(explorer.locator(CONTROL).first)
-        page.wait_for_function(
-            "([element, text]) => element.innerText !== text",
-            arg=[status.element_handle(), before],
-            timeout=5_000,
-        )
+        controls = explorer.locator(CONTROL).all()
+        assert any(answers(page, control, status, before) for control in controls)
     page.close()
     assert trouble.found() == []
 
 
+def answers(page, control, status, before: str) -> bool:
+    """Whether the status line changes when a control is used by keyboard alone."""
+    if not control.is_enabled():
+        return False
+    operate(control)
+    page.wait_for_timeout(150)
+    return status.inner_text() != before
+
+
 def operate(control) -> None:
-    """Use a control by keyboard alone."""
     control.focus()
     if control.evaluate("e => e.tagName") == "BUTTON":
         return control.press("Enter")
+    if control.evaluate("e => e.type") == "text":
+        return control.press("(")
     before = control.evaluate("e => e.value")
     control.press("ArrowDown")
     if control.evaluate("e => e.value") == before:  # it was at its lower end

@@ -205,6 +205,7 @@ def test_word_by_keyboard(opened):
     assert opened.get_by_role("button", name="open round").is_disabled()
     opened.get_by_role("button", name="Clear").press("Enter")
     assert opened.evaluate("traits.word") == ""
+    assert opened.evaluate("document.activeElement.textContent") == "Clear"
 
 
 @pytest.mark.browser

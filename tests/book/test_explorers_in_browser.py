@@ -48,6 +48,7 @@ const model = {{
 Object.assign(window, {{ traits, model, listeners }});
 window.leave = render({{ model, el: document.querySelector("#here") }});
 </script></html>"""
+FOCUSED = "document.activeElement.textContent"
 FAINT = """() => {
   const light = ([r, g, b]) => {
     const [x, y, z] = [r, g, b].map((v) => v / 255)
@@ -63,7 +64,7 @@ FAINT = """() => {
         [r, g, b].map((v, i) => a * v + (1 - a) * under[i]), [0, 0, 0]);
     }
   };
-  const skip = ".ex-unread, .ex-unread *, :disabled, option";
+  const skip = ".ex-unread, .ex-unread *, :disabled, [aria-disabled='true'], option";
   return [...document.querySelectorAll(".explorer *")].filter((node) => {
     const own = [...node.childNodes].some((c) => c.nodeType === 3 && c.textContent.trim());
     if (!own || node.matches(skip)) return false;
@@ -191,6 +192,7 @@ def test_pairs_by_keyboard(open_explorer):
     canvas.press("ArrowLeft")
     worst.press("Enter")
     assert reading.inner_text() == first
+    assert worst.is_disabled() and page.evaluate(FOCUSED) == "Show the worst pair"
 
 
 def test_one_way_by_keyboard(open_explorer, one_way):
@@ -202,6 +204,11 @@ def test_one_way_by_keyboard(open_explorer, one_way):
     assert "Alice has read 2 of 7 symbols" in status(page)
     page.get_by_role("button", name="Back").press("Enter")
     assert "Alice has read 1 of 7 symbols" in status(page)
+    page.get_by_role("button", name="Back").press("Enter")
+    page.get_by_role("button", name="Back").press("Enter")  # off, and yet in focus
+    assert "Alice has read 0 of 7 symbols" in status(page)
+    assert page.evaluate(FOCUSED) == "← Back"
+    page.get_by_role("button", name="Forward").press("Enter")
     assert asked.is_disabled() and "waits" in page.locator(".ex-answer").inner_text()
     step.press("End")
     for run in one_way.runs:

@@ -85,6 +85,21 @@ def test_readers_own_model_has_the_same_look_on_every_machine():
     assert looks(["my network"])["my network"]["marker"] == "D"
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["layer 2, as built", "layer 2, least", "layer 1, as built"],
+        ["random signs", "2N", "Welch, 1/2", "Welch, 1/log N", "trace code", "binary code"],
+        [f"network {i}" for i in range(6)],
+    ],
+    ids=["sharpness", "dimensions", "unknown"],
+)
+def test_colours_of_one_figure_are_far_apart(names):
+    colours = [look["color"] for look in looks(names).values()]
+    for a, b in itertools.combinations(map(to_rgb, colours), 2):
+        assert math.dist(a, b) > 0.27
+
+
 def test_zero_is_the_page_and_signs_differ():
     below, zero, above = DIVERGING([0.25, 0.5, 0.75])
     assert zero[3] == pytest.approx(0, abs=0.01)
@@ -176,6 +191,7 @@ def test_eta_is_set_against_both_logarithms(ax):
 
 def test_attention_marks_the_position_asked_for(ax):
     figures.attention_row(ax, np.array([0.125, 0.75, 0.125]), 1)
+    assert all(tick == round(tick) for tick in ax.get_xticks())
     assert any("p = 1, weight 0.750" in text.get_text() for text in ax.texts)
 
 

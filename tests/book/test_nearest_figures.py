@@ -93,7 +93,7 @@ def test_layers_show_the_weights_and_name_the_tokens(ax):
     drawn.two_layers([ax, inset], *WEIGHTS, NAMES)
     np.testing.assert_array_equal(ax.get_images()[0].get_array(), WEIGHTS[0])
     np.testing.assert_array_equal(inset.get_images()[0].get_array()[0], WEIGHTS[1])
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["x0", "x1", "x2"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == NAMES
     assert inset.get_yticklabels()[0].get_text() == "x2"
 
 
@@ -113,6 +113,21 @@ def test_margins_shrink_to_the_right(ax):
     drawn.against_margin(ax, ETA, "sharpness")
     assert ax.get_xlim()[0] > ax.get_xlim()[1] and ax.get_ylabel() == "sharpness"
     assert ax.lines[1].get_xydata().tolist() == [[1e-6, 9e6], [0.5, 18.0]]
+
+
+def test_of_many_tokens_the_pair_asked_for_is_named(ax):
+    names = [f"{'xy'[i % 2]}{i // 2}" for i in range(36)]
+    first, second = np.eye(36), np.zeros(36)
+    first[13], second[13] = np.eye(36)[12], 1  # the last token reads y6, and y6 read x6
+    inset = ax.inset_axes((0, -0.2, 1, 0.1))
+    drawn.two_layers([ax, inset], first, second, names)
+    columns, rows, below = (
+        [text.get_text() for text in labels]
+        for labels in (ax.get_xticklabels(), ax.get_yticklabels(), inset.get_xticklabels())
+    )
+    assert "x6" in columns and "y6" in rows and "y6" in below
+    for ticks in (ax.get_xticks(), ax.get_yticks(), inset.get_xticks()):
+        assert len(ticks) <= 12 and min(np.diff(ticks)) >= 4
 
 
 def test_many_tokens_are_not_all_named(ax):

@@ -30,7 +30,7 @@ def test_data_are_the_values_of_the_table_rounded_up():
 
 
 def test_table_follows_the_choice_and_says_which_kind_of_bound():
-    explorer = SeparationsExplorer(n=18, p=32, q=2)
+    explorer = SeparationsExplorer(n=16, p=32, q=2)
     rows = {row[0]: row[1:] for row in explorer.table().rows}
     assert rows["Index Lookup, index last"][0] == f"= {1 << 20:,}"
     assert rows["Dyck-(2,2)"][0] == "≤ 3" and rows["Dyck-(2,2)"][1].startswith("≥ ")
@@ -53,7 +53,7 @@ def test_script_is_valid(tmp_path):
     subprocess.run(["node", "--check", str(tmp_path / "page.mjs")], check=True)
 
 
-@pytest.mark.parametrize("bad", [{"n": 19}, {"p": 12}, {"q": 3}])
+@pytest.mark.parametrize("bad", [{"n": 17}, {"p": 12}, {"q": 3}])
 def test_choices_outside_the_data_are_refused(bad):
     with pytest.raises(traitlets.TraitError, match=str(next(iter(bad.values())))):
         SeparationsExplorer(**bad)

@@ -52,6 +52,21 @@ def test_label_is_escaped_and_size_is_responsive(drawn):
     assert "viewBox" in root and " width=" not in root and " height=" not in root
 
 
+@pytest.mark.parametrize(
+    ("box", "wide"),
+    [
+        pytest.param("0 0 500 200", False, id="500pt"),
+        pytest.param("0 0 500.5 200", True, id="above-500pt"),
+        pytest.param("", False, id="no-box"),
+    ],
+)
+def test_wide_figure_scrolls_in_a_box_of_its_own(box, wide):
+    text = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="600pt"/>'
+    inlined = svg.inline_svg(text, "figure-1", ALT)
+    assert inlined.startswith('<span class="companion-scroll"><svg') == wide
+    assert ('class="companion-figure wide"' in inlined) == inlined.endswith("</span>") == wide
+
+
 def test_images_are_replaced_in_order_and_others_left():
     body = f'<p><img alt="{ALT}" src="a.svg"/><img alt="{ALT}" src="b.png"/></p>'
     complaints = []

@@ -30,7 +30,7 @@ def test_terminal_gets_a_bar_and_one_line_at_the_end(monkeypatch, capsys):
     train(TINY)
     assert capsys.readouterr().out == ""
     written = terminal.getvalue()
-    assert "lstm on index-lookup, N = 2" in written
+    assert "lstm (width 4) on index-lookup, N = 2" in written
     assert "20/20" in written or "10/20" in written or "0/20" in written
     last = written.rsplit("\r", 1)[-1]
     assert "all steps taken after 20 steps" in last
@@ -72,6 +72,6 @@ def test_notebook_keeps_one_output_the_summary_line():
     assert output.output_type == "display_data"
     assert set(output.data) == {"text/plain", "text/html"}
     for text in output.data.values():
-        assert "lstm on index-lookup, N = 2: all steps taken after 200 steps" in text
+        assert "lstm (width 4) on index-lookup, N = 2: all steps taken after 200 steps" in text
         assert not {"\r", "\x1b"} & set(text)
     assert "<progress" not in output.data["text/html"]

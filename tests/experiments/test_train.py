@@ -1,12 +1,21 @@
 """Training: deterministic, honest about divergence, and it finds the separation."""
 
+import dataclasses
 import math
 
 import pytest
 import torch
 
 from companion.experiments import Run, Score, choose_device, train
-from companion.experiments.train import Training, count_correct, generator, learning_rate
+from companion.experiments.result import Check
+from companion.experiments.train import (
+    Training,
+    count_correct,
+    generator,
+    label,
+    learning_rate,
+    summary,
+)
 from companion.models import MODELS
 
 TINY = Run(task="index-lookup", length=3, model="transformer", alphabet=4, width=16, steps=60,
@@ -122,3 +131,29 @@ def test_figure_2_at_length_20_attention_finds_it_and_the_lstm_does_not():
 def test_attention_finds_it_with_other_positions(change):
     run = Run(task="index-lookup", length=20, model="transformer", steps=1000)
     assert quietly(run.replace(**change)).result.status == "reached"
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        pytest.param({}, "transformer on index-lookup, N = 3", id="defaults"),
+        pytest.param({"width": 8}, "transformer (width 8) on index-lookup, N = 3", id="width"),
+        pytest.param(
+            {"depth": 2, "positions": "binary"},
+            "transformer (2 layers, binary positions) on index-lookup, N = 3",
+            id="depth-and-positions",
+        ),
+    ],
+)
+def test_label_tells_runs_apart(changes, text):
+    assert label(Run(task="index-lookup", length=3, model="transformer", **changes)) == text
+
+
+def test_summary_names_the_best_check_only_if_it_is_not_the_last():
+    result = quietly(TINY.replace(stop_at=2.0)).result
+    earlier = dataclasses.replace(
+        result, curve=[Check(20, 1.0, 0.1024), Check(60, 1.0, 0.1)], best_step=20
+    )
+    assert summary(earlier).endswith("300 right; best on validation 10.2 % at step 20")
+    assert "best" not in summary(dataclasses.replace(earlier, best_step=60))
+    assert "best" not in summary(dataclasses.replace(earlier, best_step=0))  # diverged at once

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from companion.models import MODELS, ModelConfig, SequenceModel, build, register
+from companion.models import MODELS, ModelConfig, SequenceModel, State, build, register
 
 CONFIG = ModelConfig(vocab=7, classes=5, width=8, heads=2, max_len=10)
 
@@ -83,6 +83,16 @@ def test_read_outside_the_chunk_is_refused(model):
         model(tokens, read=torch.tensor([[3]]))
     with pytest.raises(ValueError, match="read position 0"):
         model(tokens[:, :0], read=torch.tensor([[0]]))
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int64], ids=str
+)
+def test_keys_are_equal_exactly_where_the_numbers_are(dtype):
+    rows = [[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+    other = torch.tensor([[0], [0], [0], [1]], dtype=dtype)
+    keys = State(1, (torch.tensor(rows, dtype=dtype), other)).keys()
+    assert keys[0] == keys[1] and len(set(keys)) == 3
 
 
 def test_state_of_another_batch_is_refused(model):

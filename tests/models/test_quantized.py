@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from companion.models import ModelConfig, Quantized, build
+from companion.models.quantized import pack_levels
 
 CONFIG = ModelConfig(vocab=4, classes=3, width=5, heads=1, max_len=20)
 RECURRENT = ("lstm", "linear_transformer")
@@ -84,6 +85,21 @@ def test_read_rows():
     some, _ = model(tokens, read=read)
     full, _ = model(tokens)
     assert torch.equal(some[:, 0], torch.stack([full[0, 2], full[1, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("levels", "error", "message"),
+    [
+        (torch.tensor([[0, 4]]), ValueError, "got level 4, expected 0 to 3"),
+        (torch.tensor([[-1]]), ValueError, "got level -1, expected 0 to 3"),
+        (torch.tensor([[1.5]]), TypeError, "float32, expected whole numbers|Type-check"),
+    ],
+    ids=["large", "negative", "float"],
+)
+def test_levels_that_do_not_fit_are_not_packed(levels, error, message):
+    assert pack_levels(torch.zeros((0, 3), dtype=torch.int64), 2) == b""
+    with pytest.raises(error, match=message):
+        pack_levels(levels, 2)
 
 
 def test_growing_state_is_refused():

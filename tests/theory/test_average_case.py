@@ -135,6 +135,15 @@ def test_the_same_five_bits_are_worth_little_on_inner_products():
             lambda: one_way_accuracy(inner_product(1), np.array([0, 1]), np.ones((2, 2))),
             "a total of 4",
         ),
+        (lambda: discrepancy(np.array([[0, 1]])), "entries 1 and -1, got 0"),
+        (lambda: one_way_accuracy(np.array([[2, 1]]), np.array([0])), "entries 1 and -1, got 2"),
+        (lambda: balanced(np.array([[0, 1]])), "entries 1 and -1, got 0"),
+        (lambda: every_protocol(np.array([[0, 1]]), 1), "entries 1 and -1, got 0"),
+        (
+            lambda: search_protocol(np.array([[0, 1]]), 1, rng=np.random.default_rng(0)),
+            "entries 1 and -1, got 0",
+        ),
+        (lambda: discrepancy(np.zeros((1, 0), int)), r"row and column, got \(1, 0\)"),
         (lambda: balanced(np.ones((2, 2), np.int64)), "both 1 and -1"),
     ],
 )

@@ -64,6 +64,7 @@ def test_bits_of_lookup():
     )
     assert multi_index_bits(5, 4) == 10
     assert [index_first_bits(N, 2) for N in (1, 2, 3, 4)] == [1, 2, 2, 3]
+    assert [index_first_bits((1 << 49) + i, 2) for i in (-2, -1, 0)] == [49, 49, 50]
 
 
 @pytest.mark.parametrize(

@@ -37,15 +37,19 @@ def test_channel_counts_and_refuses_a_wrong_price():
     for bits in (0, 9):
         with pytest.raises(ValueError, match=f"for {bits} bits, got 1"):
             wire.send("Bob", b"\x01", bits=bits)
-    assert wire.bits == 17
+    with pytest.raises(ValueError, match="bits >= 0, got -5"):
+        wire.send("Bob", b"", bits=-5)
+    with pytest.raises(TypeError, match="whole number, got True"):
+        wire.send("Bob", b"\x01", bits=True)
+    assert wire.bits == 17 and wire.send("Bob", b"", bits=0) == b""
 
 
 @pytest.mark.claim("Theorem 2")
-@pytest.mark.parametrize("K", [0, 1, 5, N])
+@pytest.mark.parametrize("K", range(N + 2))
 @pytest.mark.parametrize("name", [*RECURRENT, "transformer"])
 def test_two_parties_compute_what_one_model_computes_bit_for_bit(name, K):
     net, wire = model(name), Channel()
-    sequence = torch.cat([tokens(K), torch.tensor([[ALPHABET + 3]])], -1)
+    sequence = torch.cat([tokens(0), torch.tensor([[ALPHABET + 3]])], -1)  # N symbols, an index
     whole, _ = net.steps(sequence)
     assert torch.equal(one_way(net, sequence[:, :K], sequence[:, K:], wire), whole[:, K:])
     assert wire.bits == net.state_bits(net.steps(sequence[:, :K])[1])
@@ -95,6 +99,19 @@ def test_no_collision_is_promised_for_a_state_large_enough():
         find_collision(ShiftRegister(12, 2), N=12)
     with pytest.raises(ValueError, match="N >= 1, got 0"):
         find_collision(ShiftRegister(12, 2), N=0)
+
+
+@pytest.mark.parametrize("net", [ShiftRegister(3, 2), model("transformer")], ids=["own", "net"])
+def test_the_empty_string_has_no_positions(net):
+    played = solve_index(net, torch.zeros(0, dtype=torch.int64), alphabet=2)
+    assert played.answers.shape == played.right.shape == (0,)
+    assert played.answers.dtype == np.int64
+
+
+def test_collisions_of_a_state_in_bfloat16():
+    net = Quantized(model("lstm", width=2, heads=1, longest=20).bfloat16(), 1)
+    found = find_collision(net, N=20, alphabet=2)
+    assert found.first != found.second
 
 
 def test_solve_index_refuses_symbols_outside_the_alphabet():

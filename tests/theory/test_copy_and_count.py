@@ -37,12 +37,31 @@ def test_eta_keeps_copies_within_the_error(T, error):
 
 def test_spectrum_row_stands_for_every_query_and_bounds_shorter_inputs():
     T = binary(1 << 14)
-    whole, part = copying(T, 1 << 14, 60.0), copying(T, (1 << 14) - 5, 60.0)
-    assert part == whole
+    whole, part = copying(T, 1 << 14, 60.0, fewer=True), copying(T, (1 << 14) - 5, 60.0)
+    assert part == whole and whole.right == copying(T, 1 << 14, 60.0).right
     q = (1 + math.exp(-2 * 60 / 14)) ** -14
     assert whole.right == pytest.approx(q, abs=1e-12)
     shorter, longer = (copying(binary(1 << 10), L, 60.0).error for L in (600, 1024))
     assert shorter <= longer * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("eta", [1.0, 2.5, 4.0, 8.0])
+@pytest.mark.parametrize("rounding", ["floor", "nearest"])
+@pytest.mark.parametrize("softmax", ["late", "early"])
+@pytest.mark.parametrize("T", [binary(8), random(13, 20), linear_hash(12, 16)], ids=repr)
+def test_the_bound_for_fewer_keys_holds_for_every_prefix(T, softmax, rounding, eta):
+    """And without it the whole is not one: on a coarse grid shorter inputs are copied worse."""
+    grid = FixedPoint(4, 64, rounding, softmax)
+    bound = copying(T, T.N, eta, grid, fewer=True)
+    parts = [copying(T, L, eta, grid) for L in range(1, T.N + 1)]
+    assert bound.right == min(part.right for part in parts)
+    assert bound.elsewhere >= max(part.elsewhere for part in parts)
+
+
+def test_on_a_grid_fewer_keys_may_be_copied_worse():
+    grid = FixedPoint(3, 64)
+    errors = [copying(binary(8), L, 2.4, grid).error for L in (7, 8)]
+    assert errors == [0.875, 0.5] and copying(binary(8), 8, 2.4, grid, fewer=True).error == 0.875
 
 
 @pytest.mark.parametrize("negate", [False, True])

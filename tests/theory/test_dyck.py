@@ -207,6 +207,28 @@ def test_dyck_2_2_has_7_live_states_and_a_dead_one_and_takes_three_bits():
         assert (said == dyck.many(words)).all()
 
 
+def test_no_samples_are_an_empty_answer():
+    assert sample(6, 0, rng=np.random.default_rng(0)).shape == (0, 6)
+    assert join(*np.zeros((2, 0, 3), int)).shape == (0, 6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: play(np.array([4, 1]), Channel()), "0 <= symbol <= 3, got 4"),
+        (lambda: play(np.array([0, 5]), Channel()), "0 <= symbol <= 3, got 5"),
+        (lambda: play(np.array([-1, 1]), Channel()), "0 <= symbol <= 3, got -1"),
+        (lambda: list(partner([-2])), "symbol >= 0, got -2"),
+        (lambda: list(partner(iter([0.0]))), "whole number, got 0.0"),
+        (lambda: partners(np.array([[-2]])), "symbol >= 0, got -2"),
+        (lambda: sample(2, -1, rng=np.random.default_rng(0)), "size >= 0, got -1"),
+    ],
+)
+def test_symbols_that_are_none_are_refused(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
 def test_bad_input_is_refused():
     for make in (lambda: Dyck(0, 2), lambda: Dyck(2, 0)):
         with pytest.raises(ValueError, match="1, got 0"):

@@ -71,11 +71,20 @@ def test_leaving_the_range_is_refused_or_clamped_never_silent():
         GRID.encode(np.array([33.0]))
     clamped = FixedPoint(f=6, R=32, saturate=True)
     assert clamped.decode(clamped.encode(np.array([33.0, -99.0]))).tolist() == [32, -32]
-    with pytest.raises(OverflowError, match="at most 62 bits, got"):
+    with pytest.raises(OverflowError, match="at most 61 bits, got"):
         wide = FixedPoint(f=36, R=1 << 12)
         wide.matmul(np.full((1, 4), 1 << 40), np.full((4, 1), 1 << 40))
     with pytest.raises(OverflowError, match="f <= 30 for early rounding, got 32"):
         FixedPoint(f=32, R=4, softmax="early").weights(np.zeros((1, 2), dtype=np.int64))
+    for huge in (1e30, -1e30, 1e300):
+        with pytest.raises(OverflowError, match="R = 32, got"):
+            GRID.encode(np.array([huge]))
+        assert abs(clamped.decode(clamped.encode(np.array([huge])))[0]) == 32
+    with pytest.raises(ValueError, match="at most 59 bits, got 82"):
+        FixedPoint(f=40, R=1 << 40)
+    nearest = FixedPoint(f=4, R=1 << 53, rounding="nearest")
+    with pytest.raises(OverflowError, match="at most 61 bits, got 62"):
+        nearest.matmul(np.array([[2**62 - 1]]), np.array([[1]]))
     with pytest.raises(ValueError, match="finite numbers, got inf"):
         GRID.encode(np.array([np.inf]))
 

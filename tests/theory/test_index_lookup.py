@@ -135,6 +135,14 @@ def test_sixteen_bit_floats_look_up_correctly(dtype, T):
 
 
 @pytest.mark.claim("Theorem 1")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("n", range(10, 21, 2))
+def test_worst_case_of_every_float_up_to_a_million(dtype, n):
+    for T in (binary(1 << n), trace_code(1 << n, 7, 3)):
+        assert IndexLookup.build(T.N, 64, T, arithmetic=Floating(dtype)).margin > 0.2
+
+
+@pytest.mark.claim("Theorem 1")
 def test_seven_bits_are_enough_for_a_million_symbols_with_early_rounding():
     seven = FixedPoint(f=1, R=20, softmax="early")
     assert seven.p == 7
@@ -161,6 +169,31 @@ def test_many_indices_one_layer(q):
     lookup = IndexLookup.build(50, 64)
     strings, asked = rng.integers(0, 64, (20, 50)), rng.integers(0, 50, (20, q))
     assert (lookup.many(strings, asked) == np.take_along_axis(strings, asked, -1)).all()
+
+
+@pytest.mark.claim("Multi-Index Lookup")
+@pytest.mark.parametrize(("N", "q"), [(1, 10), (4, 100), (50, 20_000)])
+def test_more_questions_than_the_margin_carries_are_refused(N, q):
+    lookup = IndexLookup.build(N, 4)
+    with pytest.raises(ValueError, match=f"with {q} indices asked at once: raise eta"):
+        lookup.many(np.zeros((1, N), int), np.zeros((1, q), int))
+    sharper = IndexLookup.build(N, 4, eta=lookup.eta + math.log(q))
+    strings = np.arange(N)[None] % 4
+    assert (sharper.many(strings, np.full((1, min(q, 100)), N - 1)) == strings[0, -1]).all()
+
+
+@pytest.mark.parametrize("softmax", ["late", "early"])
+@pytest.mark.parametrize("f", [4, 5, 6])
+def test_rounding_to_nearest_is_right_on_every_input_or_refused(f, softmax):
+    a, built = FixedPoint(f=f, R=16, rounding="nearest", softmax=softmax), 0
+    for eta in np.arange(2.0, 12.0, 0.5):
+        try:
+            lookup = IndexLookup.build(6, 2, binary(6), float(eta), a)
+        except ValueError:
+            continue
+        built += 1
+        assert try_every_input(lookup).wrong == 0
+    assert built > 0
 
 
 def test_network_is_exact_outside_a_quarter_to_three_quarters():

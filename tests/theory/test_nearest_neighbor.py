@@ -1,9 +1,12 @@
 """Theorem 7: pair, then match, at the hardest inputs of every margin; and the paper's way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from companion.theory.copy_and_count import copying
 from companion.theory.fixed_point import FixedPoint, Floating
 from companion.theory.nearest_neighbor import NearestNeighbor, hardest, margins
 from companion.theory.vectors import binary, linear_hash
@@ -110,6 +113,17 @@ def test_shorter_inputs_and_margins_of_the_input():
             assert model(points[:n], labels[: n - 1]) == labels[nearest]
 
 
+@pytest.mark.claim("Theorem 7")
+@pytest.mark.parametrize("steps", [212, 232, 262, 308])
+def test_copies_are_as_good_as_promised_in_shorter_inputs(steps):
+    """On a grid, what 32 tokens round away is seen in fewer of them."""
+    grid, T = FixedPoint(f=7, R=1 << 10), binary(32)
+    sharp = NearestNeighbor.build(16, 2, 2.0, T, arithmetic=grid)
+    model = replace(sharp, eta_1=T.k * steps / grid.S)
+    errors = [copying(T, L, model.eta_1, grid).error for L in range(1, 33)]
+    assert errors[-1] < max(errors) <= model.copy_error
+
+
 MODEL = NearestNeighbor.build(4, 2, 0.1)
 UNIT = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
 
@@ -131,6 +145,17 @@ UNIT = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
             lambda: NearestNeighbor.build(4, 2, 0.1, arithmetic=FixedPoint(f=4, R=1024)),
             ValueError,
             "gamma that FixedPoint",
+        ),
+        (
+            lambda: NearestNeighbor.build(2, 1, 1e-5, arithmetic=Floating(torch.float16)),
+            ValueError,
+            "range R >= 2772589, got 65504 in Floating",
+        ),
+        (lambda: replace(MODEL, eta_2=np.inf), ValueError, "eta_2 < infinity, got inf"),
+        (
+            lambda: replace(MODEL, arithmetic=FixedPoint(f=12, R=512), eta_2=55.45171),
+            ValueError,
+            "multiple of 1/4096, got 55.4517",
         ),
         (lambda: MODEL(UNIT[:1], []), ValueError, "2 <= points <= 4, got 1"),
         (lambda: MODEL(np.eye(3), [0, 1]), ValueError, "2 <= dimension <= 2, got 3"),

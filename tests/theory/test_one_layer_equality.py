@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 import torch
 
+from companion.theory.bounds import least_width, needed_bits
 from companion.theory.fixed_point import FixedPoint, Floating
 from companion.theory.one_layer_equality import (
     OneLayerEquality,
     fingerprint_layer,
     miss_probability,
-    one_layer_width,
     paper_one_layer_width,
 )
 from companion.theory.transformer import LAST
+
+
+def one_layer_width(N, p, H=1):
+    return least_width(needed_bits("equality", N), N, p, H)
 
 
 def all_bits(N):
@@ -130,7 +134,7 @@ def test_two_layers_are_narrower_than_any_one(N):
         (lambda: OneLayerEquality(np.zeros((0, 1), np.int64)), r"got \(0, 1\)"),
         (lambda: OneLayerEquality.exact(4)([0, 1]), "4 <= length <= 4, got 2"),
         (lambda: miss_probability(0, 1), "t >= 1, got 0"),
-        (lambda: one_layer_width(5, 1), "even N, got 5"),
+        (lambda: paper_one_layer_width(5, 1), "even N, got 5"),
     ],
 )
 def test_bad_input(call, message):

@@ -117,6 +117,11 @@ def test_two_layers_answer_all_queries_in_one_pass(N, alphabet):
             lambda: mqar(*np.zeros((3, 1, 2), dtype=np.int64), 4),
             "different keys in a row, got one twice",
         ),
+        (lambda: mqar(*np.array([[[0, -1]], [[0, 1]], [[0, 1]]]), 4), "0 <= key <= 3, got -1"),
+        (lambda: mqar(*np.array([[[0, 4]], [[0, 1]], [[0, 1]]]), 4), "0 <= key <= 3, got 4"),
+        (lambda: mqar(*np.array([[[0, 1]], [[0, 2]], [[0, 1]]]), 4), "0 <= label <= 1, got 2"),
+        (lambda: mqar(*np.array([[[0, 1]], [[0, 1]], [[0, 0]]]), 4), r"order of .*got \[0, 0\]"),
+        (lambda: mqar(*np.array([[[0, 1]], [[0, 1]], [[0, -1]]]), 4), r"order of .*got \[0, -1\]"),
     ],
 )
 def test_bad_input(call, message):

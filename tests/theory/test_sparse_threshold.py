@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from companion.theory.copy_and_count import copying
 from companion.theory.features import Feature, read_dimacs
 from companion.theory.fixed_point import FixedPoint, Floating
 from companion.theory.sparse_threshold import (
@@ -196,6 +197,25 @@ def test_floats_are_right_or_refused(dtype):
     if dtype == torch.bfloat16:
         with pytest.raises(ValueError, match="counts within 1/2"):
             majority(1024, arithmetic=a)
+
+
+@pytest.mark.claim("Theorem 13")
+@pytest.mark.parametrize("softmax", ["late", "early"])
+@pytest.mark.parametrize("f", [4, 6])
+@pytest.mark.parametrize("causal", [False, True], ids=["open", "causal"])
+def test_the_bluntest_heads_accepted_on_a_grid_are_right_on_every_input(causal, f, softmax):
+    grid, T, x = FixedPoint(f, 64, softmax=softmax), binary(16), all_bits(6)
+
+    def accepted(steps):
+        try:
+            return [inequality(6, T=T, eta=T.k * steps / grid.S, arithmetic=grid, causal=causal)]
+        except ValueError:
+            return []
+
+    model = next(model for steps in range(1, 16 * grid.S) for model in accepted(steps))
+    assert (model.many(x) == model.definition(x)).all()
+    parts = [copying(T, L, model.eta, grid).error for L in range(1, model.L + 1)]
+    assert max(parts if causal else parts[-1:]) <= model.copy_error <= model.tolerance
 
 
 @pytest.mark.claim("Poly-log size")

@@ -562,6 +562,13 @@ def test_bad_calls_are_refused(tokens, mine, variant, message):
         two_way(random_model(3), tokens, mine, variant)
 
 
+def test_symbols_that_are_no_whole_numbers_are_refused():
+    model = random_model(3)
+    with pytest.raises(TypeError, match="whole numbers for symbol, got float64"):
+        model.check([0, 1.5, 2])
+    assert model.check([torch.tensor(0), np.int8(1), 2]) == [0, 1, 2]
+
+
 def test_an_answer_that_was_not_announced_is_refused():
     layer, rows = random_parts(2)
     model = IntegerTransformer.from_layer(layer, rows, lambda z: 5, 2, GRID)

@@ -158,6 +158,8 @@ def test_seeds_differ_and_repeat():
     [
         (lambda: binary(0), "N >= 1, got 0"),
         (lambda: linear_hash(4, 0), "k >= 1, got 0"),
+        (lambda: binary(8).rows(np.array([0, 8])), "0 <= index <= 7, got 8"),
+        (lambda: random(8, 8).rows(np.array([-1])), "0 <= index <= 7, got -1"),
         (lambda: binary(8).vector(8), "0 <= i <= 7, got 8"),
         (lambda: trace_code(1 << 11, 5), "N <= 1024, got 2048"),
         (lambda: trace_code(4, 11), "got m = 11"),

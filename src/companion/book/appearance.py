@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
 INK, PAPER = "#1b1b1f", "#fefefe"  # replaced by the page's colours of text and background
@@ -39,6 +39,7 @@ SERIES = {
     "trace": ("#3a7fd5", "o", SOLID),
     "binary": ("#9a5bd0", "D", DOTTED),
 }
+_APART = 70  # distance of two colours, red, green and blue up to 255, that are told apart
 _DASHES = (SOLID, DASHED, DASHDOT, DOTTED)
 
 # Zero is transparent, so that it is the page itself, light or dark.
@@ -98,22 +99,39 @@ def style() -> None:
         backend_inline.set_matplotlib_formats("svg", metadata={"Date": None})
 
 
-def look(name: str) -> dict:
+def look(name: str, avoid: Iterable[str] = ()) -> dict:
     """Colour, marker and line style of a model or family, by the longest prefix that is known.
 
-    A name that is not known, such as a reader's own model, gets a look of its own from its letters.
+    A name that is not known, such as a reader's own model, gets a look from its letters, if there
+    is one in a colour far from those to `avoid`.
 
     >>> look("LSTM, width 128")["color"] == look("lstm")["color"]
     True
     >>> look("trace code")["marker"]
     'o'
     """
-    key = name.lower().replace(" ", "_").replace("-", "_")
-    known = max((prefix for prefix in SERIES if key.startswith(prefix)), key=len, default=None)
+    known = _known(name)
     if known is None:
-        known = sorted(SERIES)[zlib.crc32(key.encode()) % len(SERIES)]
+        order = sorted(SERIES)
+        start = zlib.crc32(_letters(name).encode()) % len(order)
+        order = order[start:] + order[:start]
+        apart = [key for key in order if all(_apart(SERIES[key][0], x) for x in avoid)]
+        known = (apart or order)[0]
     colour, marker, dash = SERIES[known]
     return {"color": colour, "marker": marker, "linestyle": dash}
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace(" ", "_").replace("-", "_")
+
+
+def _known(name: str) -> str | None:
+    """The longest key of SERIES that the name begins with."""
+    return max((key for key in SERIES if _letters(name).startswith(key)), key=len, default=None)
+
+
+def _apart(a: str, b: str) -> bool:
+    return 255 * math.dist(to_rgb(a), to_rgb(b)) >= _APART
 
 
 def looks(names: Iterable[str]) -> dict[str, dict]:
@@ -124,8 +142,11 @@ def looks(names: Iterable[str]) -> dict[str, dict]:
     (True, False, True)
     """
     result: dict[str, dict] = {}
+    names = list(names)
+    taken = [SERIES[key][0] for key in map(_known, names) if key is not None]
     for name in names:
-        mark = look(name)
+        mark = look(name, taken)
+        taken.append(mark["color"])
         same = sum(mark["marker"] == other["marker"] for other in result.values())
         if same:
             start = _DASHES.index(mark["linestyle"])

@@ -157,6 +157,7 @@ def attention_row(ax: Axes, weights: Sequence | np.ndarray, p: int) -> Axes:
     )  # fmt: skip
     ax.axhline(0.75, color=INK, lw=1, ls=DASHED)
     ax.text(1.0, 0.75, "3/4", transform=ax.get_yaxis_transform(), ha="left", va="center")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="position", ylabel="attention weight", ylim=(0, 1.05))
     return ax
 

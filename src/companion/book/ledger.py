@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 from docutils import nodes
@@ -22,6 +23,7 @@ from companion.theory.claims import CLAIMS, Claim
 
 log = logging.getLogger(__name__)
 SOURCES = ("src/companion/theory", "src/companion/models", "tests/theory")
+LIBRARIES = ("torch", "numpy", "automata-lib")
 
 
 def path_of(root: Path) -> Path:
@@ -31,7 +33,10 @@ def path_of(root: Path) -> Path:
 
 def key(root: Path) -> str:
     """Hash of all that the outcome depends on."""
-    return digest(root, [p for folder in SOURCES for p in (root / folder).rglob("*.py")])
+    files = [p for folder in SOURCES for p in (root / folder).rglob("*.py")]
+    versions = [f"{name} {version(name).split('+')[0]}" for name in LIBRARIES]
+    files += (root / "tests").glob("conftest.py")
+    return digest(root, files, *versions)
 
 
 def read(root: Path) -> dict:

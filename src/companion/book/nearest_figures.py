@@ -53,7 +53,8 @@ def two_layers(
 ) -> np.ndarray:
     """Attention of the first layer, all rows, over that of the last token in the second.
 
-    `names`: of the tokens, of which a dozen at most are written.
+    `names`: of the tokens. Of more than twenty a dozen at most are written, always with them the
+    token that the last one reads in layer 2, and the one that this token reads in layer 1.
 
     >>> from matplotlib.figure import Figure
     >>> last = np.array([0.0, 1.0, 0.0])
@@ -64,17 +65,25 @@ def two_layers(
     if len(names) != len(second):
         raise ValueError(f"expected {len(second)} names, got {len(names)}")
     options = {"cmap": _WEIGHTS, "vmin": 0, "vmax": 1, "interpolation": "none", "aspect": "auto"}
-    step = 2 * -(-len(names) // 24)
-    shown = range(0, len(names), step), names[::step]
-    for ax, weights in zip(axes, (first, second[None]), strict=True):
+    read = int(np.argmax(second))
+    partner = int(np.argmax(first[read]))
+    for ax, weights, named in zip(axes, (first, second[None]), (partner, read), strict=True):
         ax.imshow(weights, **options)
         ax.spines[["top", "right"]].set_visible(True)
-        ax.set_xticks(*shown)
-    axes[0].set_yticks(*shown)
+        ax.set_xticks(*_ticks(names, named))
+    axes[0].set_yticks(*_ticks(names, read))
     axes[0].set(ylabel="layer 1, row of", title="weights from 0 (blank) to 1 (full)")
     axes[1].set_yticks([0], [names[-1]])
     axes[1].set(ylabel="layer 2", xlabel="token that is read")
     return np.asarray(axes)
+
+
+def _ticks(names: Sequence[str], named: int) -> tuple[list[int], list[str]]:
+    """All tokens, or of many every so manieth, making room for the one that must be named."""
+    step = 1 if len(names) <= 20 else 2 * -(-len(names) // 24)
+    at = [i for i in range(0, len(names), step) if i == named or abs(i - named) >= step]
+    at = sorted({*at, named})
+    return at, [names[i] for i in at]
 
 
 def misled(ax: Axes, shares: Mapping[str, Iterable[tuple]], orthogonal: int) -> Axes:

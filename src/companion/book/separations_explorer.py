@@ -20,7 +20,7 @@ from companion.book.separations import make_table
 from companion.book.tables import Table, table
 from companion.theory.table import ARCHITECTURES, TABLE, Row, bits
 
-LENGTHS = tuple(1 << n for n in range(2, 21))
+LENGTHS = tuple(1 << n for n in range(4, 21))
 PRECISIONS = (8, 16, 32, 64)
 ALPHABETS = (2, 4, 16, 64, 256, 1024)
 SHORT = ("recurrent: state", "one layer: vector", "two layers: vector")
@@ -30,15 +30,15 @@ SIGNS = {"needs": "≥", "enough": "≤", "exactly": "="}
 class SeparationsExplorer(Explorer):
     """What each architecture needs for each task of `companion.theory.table`.
 
-    >>> explorer = SeparationsExplorer(n=8, p=16, q=64)  # N = 2^(n + 2) = 1024
+    >>> explorer = SeparationsExplorer(n=6, p=16, q=64)  # N = 2^(n + 4) = 1024
     >>> explorer.table().rows[0]
-    ('Index Lookup, index last', '= 6,144', '≤ 416', '≤ 416')
+    ('Index Lookup, index last', '= 6,144', '≤ 572', '≤ 572')
 
-    `n`: which length, N = 2^(n + 2) up to 2^20. `p`: 8, 16, 32 or 64. `q`: |Σ|, a power of two.
+    `n`: which length, N = 2^(n + 4) up to 2^20. `p`: 8, 16, 32 or 64. `q`: |Σ|, a power of two.
     """
 
     _esm = source("base.js", "separations.js")
-    n = traitlets.Int(14, min=0, max=len(LENGTHS) - 1).tag(sync=True)
+    n = traitlets.Int(12, min=0, max=len(LENGTHS) - 1).tag(sync=True)
     p = traitlets.Enum(PRECISIONS, 16).tag(sync=True)
     q = traitlets.Enum(ALPHABETS, 64).tag(sync=True)
     data = traitlets.Dict(read_only=True).tag(sync=True)

@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
 INK, PAPER = "#1b1b1f", "#fefefe"
+WIDE = 500  # units of a viewBox, points; beyond it letters are too small on a phone
 SENTENCE = 30  # characters that an alternative text has at least
 _THEME = {INK: "currentColor", PAPER: "var(--pst-color-background, #fff)"}
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
@@ -27,7 +28,8 @@ ET.register_namespace("xlink", _XLINK)
 def inline_svg(text: str, name: str, alt: str) -> str:
     """An SVG document as an element to place in a page.
 
-    ``name`` becomes the element's id and the prefix of every id inside; ``alt`` its label.
+    ``name`` becomes the element's id and the prefix of every id inside; ``alt`` its label. A
+    wide figure comes in a box in which it scrolls sideways where the page is narrow.
 
     >>> inline_svg(f'<svg xmlns="{_SVG}" width="6pt"><g id="a" fill="#1b1b1f"/></svg>', "f1", "Alt")
     '<svg xmlns="http://www.w3.org/2000/svg" id="f1" role="img" aria-label="Alt" \
@@ -42,11 +44,18 @@ class="companion-figure" style="max-width: 8px"><g id="f1-a" fill="currentColor"
         _localise(element, name)
     width = _pixels(root.attrib.pop("width", ""))
     root.attrib.pop("height", None)
-    root.attrib.update({"id": name, "role": "img", "aria-label": alt, "class": "companion-figure"})
+    kind = "companion-figure wide" if _is_wide(root) else "companion-figure"
+    root.attrib.update({"id": name, "role": "img", "aria-label": alt, "class": kind})
     if width:
         root.set("style", f"max-width: {width:.0f}px")
     root.tail = None
-    return ET.tostring(root, encoding="unicode")
+    element = ET.tostring(root, encoding="unicode")
+    return f'<span class="companion-scroll">{element}</span>' if _is_wide(root) else element
+
+
+def _is_wide(root: ET.Element) -> bool:
+    box = root.get("viewBox", "").split()
+    return len(box) == 4 and float(box[2]) > WIDE
 
 
 def _is_page_patch(element: ET.Element) -> bool:

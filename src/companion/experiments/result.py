@@ -43,7 +43,7 @@ class Score:
 
     >>> score = Score(4990, 5000)
     >>> print(score)
-    99.80 % (99.63-99.89)
+    99.80 % (99.63–99.89)
     """
 
     correct: int
@@ -60,7 +60,7 @@ class Score:
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"{self.accuracy:.2%} ({100 * low:.2f}-{100 * high:.2f})".replace("%", " %", 1)
+        return f"{self.accuracy:.2%} ({100 * low:.2f}–{100 * high:.2f})".replace("%", " %", 1)
 
 
 def pool(scores: Iterable[Score]) -> Score:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+from dataclasses import fields
 from typing import NamedTuple
 
 import torch
@@ -42,8 +43,7 @@ def train(run: Run, *, progress: bool = True, device: Device | None = None) -> T
     whatever else draws random numbers meanwhile.
     """
     place = choose_device() if device is None else device
-    label = f"{run.model} on {run.task}, N = {run.length}"
-    with cpu_settings() as threads, Progress(run.steps, label, show=progress) as bar:
+    with cpu_settings() as threads, Progress(run.steps, label(run), show=progress) as bar:
         started, cpu_started = time.perf_counter(), time.process_time()
         training = Training(run, place)
         status = training.fit(bar)
@@ -175,11 +175,31 @@ def count_correct(model: SequenceModel, batch: Batch) -> int:
     return correct
 
 
+def label(run: Run) -> str:
+    """Model, task and length, and what of the model is not as it is by default.
+
+    >>> label(Run(task="index-lookup", length=20, model="lstm", width=8))
+    'lstm (width 8) on index-lookup, N = 20'
+    """
+    default = {field.name: field.default for field in fields(Run)}
+    sizes = {
+        "width": f"width {run.width}",
+        "depth": f"{run.depth} layers",
+        "heads": f"{run.heads} heads",
+        "positions": f"{run.positions} positions",
+        "tied": "tied",
+    }
+    told = [text for name, text in sizes.items() if getattr(run, name) != default[name]]
+    model = f"{run.model} ({', '.join(told)})" if told else run.model
+    return f"{model} on {run.task}, N = {run.length}"
+
+
 def summary(result: Result) -> str:
     """One line: how the run ended and how good it was."""
     ended = {"reached": "done", "finished": "all steps taken", "diverged": "DIVERGED"}
     text = f"{ended[result.status]} after {result.steps:,} steps, {result.seconds:.0f} s: "
     text += f"{result.final} of {result.final.total:,} right"
-    if result.best_step != result.steps:
-        text += f", best {result.best.accuracy:.2%} at step {result.best_step:,}"
+    best = next((check for check in result.curve if check.step == result.best_step), None)
+    if best is not None and best.step != result.steps:
+        text += f"; best on validation {100 * best.accuracy:.1f} % at step {best.step:,}"
     return text

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from companion.models.base import SequenceModel, State, _check_bytes
+from companion.models.base import SequenceModel, State, _check_bytes, _check_range
 from companion.models.stack import take_rows
 
 
@@ -100,7 +100,12 @@ def pack_levels(levels: Int[Tensor, "B m"], bits: int) -> bytes:
 
     >>> pack_levels(torch.tensor([[5, 1]]), bits=3).hex()  # 101 100, lowest bit first, and 00
     'b0'
+
+    Raises TypeError for levels that are not whole numbers, ValueError for one outside the range.
     """
+    if levels.is_floating_point() or levels.is_complex():
+        raise TypeError(f"got levels of {levels.dtype}, expected whole numbers")
+    _check_range("level", levels, 1 << bits, "2^bits")
     digits = levels[..., None] >> torch.arange(bits, device=levels.device)
     return np.packbits((digits & 1).to(torch.uint8).cpu().numpy()).tobytes()
 

@@ -162,7 +162,7 @@ def extract(model: SequenceModel, symbols: str, *, empty: bool, limit: int = 1 <
     """
     _check_extractable(model, symbols)
     start = model.initial_state(1)
-    nodes = {(_keys(start)[0], empty): 0}
+    nodes = {(start.keys()[0], empty): 0}
     table: list[dict[str, int]] = []
     frontier, depth = start.tensors, 0
     while len(frontier[0]):
@@ -204,21 +204,15 @@ def _check_extractable(model: SequenceModel, symbols: str) -> None:
 
 def _step(model: SequenceModel, tensors: tuple[Tensor, ...], token: int, depth: int):
     """Keys, answers and states after one more token; the time must make no difference."""
-    tokens = torch.full((len(tensors[0]), 1), token)
+    tokens = torch.full((len(tensors[0]), 1), token, device=model.device)
     with torch.no_grad():
         (logits, after), (later, after_later) = (
             model(tokens, State(t, tensors)) for t in (0, depth + 1)
         )
-    keys = _keys(after)
-    if keys != _keys(after_later) or not torch.equal(logits, later):
+    keys = after.keys()
+    if keys != after_later.keys() or not torch.equal(logits, later):
         raise ValueError(f"expected the same step at all times, got others at t = 0, {depth + 1}")
     return keys, logits[:, 0].argmax(-1).bool().tolist(), after.tensors
-
-
-def _keys(state: State) -> list[bytes]:
-    """The state of each sequence as bytes; x + 0 turns -0.0 into 0.0."""
-    flat = [(x + 0).flatten(1).contiguous().view(torch.uint8).numpy() for x in state.tensors]
-    return [b"".join(x[i].tobytes() for x in flat) for i in range(len(flat[0]))]
 
 
 def state_profile(model: SequenceModel, N: int) -> list[int]:
@@ -230,10 +224,10 @@ def state_profile(model: SequenceModel, N: int) -> list[int]:
     check_int("N", N, low=0)
     for _ in range(N):
         kept = tuple(x.repeat_interleave(q, 0) for x in state.tensors)
-        tokens = torch.arange(q).repeat(len(kept[0]) // q)[:, None]
+        tokens = torch.arange(q, device=model.device).repeat(len(kept[0]) // q)[:, None]
         with torch.no_grad():
             state = model(tokens, State(state.t, kept))[1]
-        rows = list({key: i for i, key in enumerate(_keys(state))}.values())
+        rows = list({key: i for i, key in enumerate(state.keys())}.values())
         state = State(state.t, tuple(x[rows] for x in state.tensors))
         profile.append(len(rows))
     return profile

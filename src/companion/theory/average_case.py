@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from companion.theory._check import check_int
+from companion.theory._check import check_even, check_int, check_whole
 
 
 def inner_product(n: int) -> Int[np.ndarray, "X Y"]:
@@ -49,6 +49,7 @@ def discrepancy(M: Int[np.ndarray, "X Y"]) -> float:
     [0.5, 0.3125, 0.171875]
     """
     check_int("rows", len(M), low=1, high=16)
+    _check_signs(M)
     sets = np.arange(1 << len(M))[:, None] >> np.arange(len(M)) & 1
     sums = sets @ M  # (2^X, Y)
     best = np.maximum(np.maximum(sums, 0).sum(1), np.maximum(-sums, 0).sum(1))
@@ -119,10 +120,11 @@ def one_way_accuracy(
     >>> one_way_accuracy(inner_product(2), np.array([0, 0, 1, 1]))  # the high bit of x
     0.75
     """
+    _check_signs(M)
     weight = np.full(M.shape, 1 / M.size) if weight is None else weight
     if not math.isclose(float(weight.sum()), 1.0, rel_tol=1e-9) or float(weight.min()) < 0:
         raise ValueError(f"expected a distribution, got a total of {float(weight.sum()):g}")
-    check_int("message", int(message.min()), low=0)
+    check_whole("message", message, low=0)
     votes = np.zeros((int(message.max()) + 1, M.shape[1]))
     np.add.at(votes, message, M * weight)
     return 0.5 + 0.5 * float(np.abs(votes).sum())
@@ -186,10 +188,19 @@ def parity_fingerprint(n: int, c: int, *, rng: np.random.Generator) -> Int[np.nd
 
 def balanced(M: Int[np.ndarray, "X Y"]) -> Float[np.ndarray, "X Y"]:
     """The distribution that is uniform on the 1s and on the -1s, half the time each."""
+    _check_signs(M)
     ones = M == 1
     if ones.all() or not ones.any():
         raise ValueError("expected both 1 and -1 in the matrix, got one of them alone")
     return np.where(ones, 0.5 / ones.sum(), 0.5 / (~ones).sum())
+
+
+def _check_signs(M: Int[np.ndarray, "X Y"]) -> None:
+    wrong = M[(M != 1) & (M != -1)]
+    if not M.size:
+        raise ValueError(f"expected at least one row and column, got {M.shape}")
+    if wrong.size:
+        raise ValueError(f"expected entries 1 and -1, got {wrong.flat[0]}")
 
 
 def _check(c: float | int, n: int) -> None:
@@ -199,8 +210,6 @@ def _check(c: float | int, n: int) -> None:
 
 
 def _check_gain(N: int, epsilon: float) -> None:
-    check_int("N", N, low=2)
-    if N % 2:
-        raise ValueError(f"expected an even N, got {N}")
+    check_even(N)
     if not 0 < epsilon <= 0.5:
         raise ValueError(f"expected 0 < epsilon <= 1/2, got {epsilon}")

@@ -12,7 +12,7 @@ m, H, p width of a head, heads, bits of a number (Theorems 4, 5, 10 and 12)
 
 import math
 
-from companion.theory._check import check_int
+from companion.theory._check import check_even, check_int
 
 
 def lookup_bits(N: int, q: int = 2) -> float:
@@ -48,7 +48,7 @@ def index_first_bits(N: int, q: int) -> int:
     """
     check_int("N", N, low=1)
     check_int("q", q, low=2)
-    return math.ceil(math.log2(N - 1 + q))
+    return (N - 2 + q).bit_length()
 
 
 def multi_index_bits(k: int, q: int) -> float:
@@ -134,9 +134,7 @@ def needed_bits(task: str, N: int, *, exact: bool = True) -> int:
     >>> needed_bits("dyck", 8), needed_bits("equality", 8, exact=False)
     (9, 4)
     """
-    check_int("N", N, low=2)
-    if N % 2:
-        raise ValueError(f"expected an even N, got {N}")
+    check_even(N)
     if task == "dyck":
         return N + 1 if exact else N - 1
     if task in ("equality", "disjointness"):

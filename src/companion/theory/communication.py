@@ -54,6 +54,7 @@ class Channel:
     ) -> bytes:
         """Carry `data` and charge `bits` for it, all its bytes unless the last is part filled."""
         bits = 8 * len(data) if bits is None else bits
+        check_int("bits", bits, low=0)
         if not 8 * len(data) - 8 < bits <= 8 * len(data):
             needed = math.ceil(bits / 8)
             raise ValueError(f"expected {needed} bytes for {bits} bits, got {len(data)}")
@@ -132,7 +133,8 @@ def solve_index(model: SequenceModel, a: Int[Tensor, " N"], alphabet: int) -> In
         int(bob(model, sent, len(a), torch.tensor([[alphabet + i]]))[0, 0, :alphabet].argmax())
         for i in range(len(a))
     ]
-    return IndexProtocol(np.array(said), np.array(said) == a.numpy(), channel)
+    answers = np.array(said, dtype=np.int64)  # of this type even if there are none
+    return IndexProtocol(answers, answers == a.numpy(), channel)
 
 
 class Collision(NamedTuple):
@@ -165,7 +167,7 @@ def find_collision(model: SequenceModel, N: int, alphabet: int = 2) -> Collision
     strings = itertools.product(range(alphabet), repeat=N)
     while block := list(itertools.islice(strings, 1 << 12)):
         state = _read(model, np.array(block))
-        for string, key in zip(block, _keys(state), strict=True):
+        for string, key in zip(block, state.keys(), strict=True):
             other = seen.setdefault(key, string)
             if other != string:
                 return _collision(model, other, string, alphabet, len(seen) + 1)
@@ -174,18 +176,12 @@ def find_collision(model: SequenceModel, N: int, alphabet: int = 2) -> Collision
 
 def _read(model: SequenceModel, strings: np.ndarray) -> State:
     with torch.no_grad():
-        return model.steps(torch.as_tensor(strings))[1]
-
-
-def _keys(state: State) -> list[bytes]:
-    """One key a sequence: its numbers, tensor after tensor."""
-    flat = [x.flatten(1).numpy() for x in state.tensors]
-    return [b"".join(x[i].tobytes() for x in flat) for i in range(len(flat[0]))]
+        return model.steps(torch.as_tensor(strings, device=model.device))[1]
 
 
 def _collision(model, first, second, alphabet: int, read: int) -> Collision:
     p = next(i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
-    asked = torch.tensor([[alphabet + p]] * 2)
+    asked = torch.tensor([[alphabet + p]] * 2, device=model.device)
     with torch.no_grad():
         logits = model.steps(asked, _read(model, np.array([first, second])))[0]
     answers = logits[:, 0, :alphabet].argmax(-1)

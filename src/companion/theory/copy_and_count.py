@@ -37,20 +37,30 @@ class Copy(NamedTuple):
         return 1 - self.right + self.elsewhere
 
 
-def copying(T: Family, L: int, eta: float, arithmetic: Arithmetic = EXACT) -> Copy:
+def copying(
+    T: Family, L: int, eta: float, arithmetic: Arithmetic = EXACT, *, fewer: bool = False
+) -> Copy:
     """Weights of a copying head on L keys, exactly as the layer computes them.
 
-    With a causal mask there are fewer keys, so a copy is at least as good. For a linear family with
-    L = 2^n every query sees one multiset of logits, its spectrum; beyond 8192 keys that row also
-    serves as a bound for the L < 2^n that are not powers of two.
+    With `fewer`, a bound for every subset of these keys that holds the one asked for, and so for
+    shorter inputs and for a causal mask. Fewer keys have a smaller sum of exponentials, so the
+    right weight is least on all L; but each other weight *grows*, and where all L keys round it to
+    0, some of them may not. No key weighs more than beside the right one alone.
+
+    For a linear family with L = 2^n every query sees one multiset of logits, its spectrum; beyond
+    8192 keys that row, with `fewer`, stands for the L < 2^n that are not powers of two.
 
     >>> from companion.theory.vectors import binary
     >>> round(copying(binary(8), 8, eta=12.0).error, 4)
     0.002
+    >>> grid = FixedPoint(f=3, R=64)  # weights are multiples of 1/8, rounded down
+    >>> copying(binary(8), 8, 2.4, grid).error, copying(binary(8), 8, 2.4, grid, fewer=True).error
+    (0.5, 0.875)
     """
     check_int("L", L, low=1, high=T.N)
     if isinstance(T, Linear) and (L == 1 << T.n or L > _LARGEST_TABLE):
         blocks = [(T.spectrum[None].astype(np.int64), np.zeros(1, int))]
+        fewer = fewer or L != 1 << T.n
     else:
         check_int("L", L, low=1, high=_LARGEST_TABLE)
         signs = T.rows(np.arange(L)).astype(np.float32)
@@ -64,6 +74,9 @@ def copying(T: Family, L: int, eta: float, arithmetic: Arithmetic = EXACT) -> Co
         w = arithmetic.decode(arithmetic.weights(arithmetic.times(products, unit))).copy()
         row = np.arange(len(own))
         rights.append(w[row, own].min())
+        if fewer:
+            pairs = np.stack([np.full_like(products, T.k), products], axis=-1)
+            w = arithmetic.decode(arithmetic.weights(arithmetic.times(pairs, unit)))[..., 1].copy()
         w[row, own] = 0
         elsewheres.append(w.sum(-1).max())
     return Copy(float(min(rights)), float(max(elsewheres)))

@@ -25,7 +25,7 @@ from automata.fa.dfa import DFA
 from jaxtyping import Bool, Int, Shaped
 
 from companion.models.quantized import pack_levels, unpack_levels
-from companion.theory._check import check_int
+from companion.theory._check import check_even, check_int, check_whole
 from companion.theory.automata import all_words
 from companion.theory.communication import Channel
 
@@ -151,8 +151,7 @@ class Dyck:
 
     def _check(self, words: np.ndarray) -> None:
         check_int("(n + 1)^k", (self.n + 1) ** self.k, low=1, high=1 << 62)  # stacks are int64
-        for extreme in (words.min(initial=0), words.max(initial=0)):
-            check_int("symbol", int(extreme), low=0, high=2 * self.n - 1)
+        check_whole("symbol", words, low=0, high=2 * self.n - 1)
 
 
 def split(
@@ -166,7 +165,7 @@ def split(
 
 def join(x: Int[np.ndarray, "*B h"], y: Int[np.ndarray, "*B h"]) -> Int[np.ndarray, "*B N"]:
     """The word that they share."""
-    return np.stack([x, y], axis=-1).reshape(*x.shape[:-1], -1)
+    return np.stack([x, y], axis=-1).reshape(*x.shape[:-1], 2 * x.shape[-1])
 
 
 def partner(x: Iterable[int]) -> Iterator[int]:
@@ -180,6 +179,7 @@ def partner(x: Iterable[int]) -> Iterator[int]:
     """
     outer = None
     for s in x:
+        check_int("symbol", s, low=0)
         if outer is not None:
             yield s ^ 1 if s % 2 else outer ^ 1
         elif s % 2:
@@ -191,6 +191,7 @@ def partner(x: Iterable[int]) -> Iterator[int]:
 
 def partners(x: Int[np.ndarray, "B h"]) -> Int[np.ndarray, "B h"]:
     """`partner` for B halves at once."""
+    check_whole("symbol", x, low=0)
     if x.shape[1] == 0:
         return x
     if (x[:, 0] % 2).any():
@@ -221,6 +222,7 @@ def fooling_set(N: int, n: int = 2) -> tuple[Int[np.ndarray, "S h"], Int[np.ndar
 
 def sample(N: int, size: int, *, n: int = 2, rng: np.random.Generator) -> Int[np.ndarray, "size N"]:
     """Members of Dyck-(n, 2), all equally likely: x is free but for its first symbol."""
+    check_int("size", size, low=0)
     x = rng.integers(0, 2 * n, size=(size, _half(N)))
     x[:, 0] &= ~1
     return join(x, partners(x))
@@ -255,6 +257,7 @@ def play(word: Int[np.ndarray, " N"], channel: Channel) -> bool:
     >>> play(Dyck().encode("([])"), wire), wire.bits
     (True, 5)
     """
+    Dyck()._check(word)
     x, y = split(word)
     x = _send(channel, "Alice", x, 2, "her symbols")
     right = bool(len(y) == 0 or (x[0] % 2 == 0 and (partners(x[None])[0] == y).all()))
@@ -272,7 +275,5 @@ def _send(
 
 
 def _half(N: int) -> int:
-    check_int("N", N, low=2)
-    if N % 2:
-        raise ValueError(f"expected an even N, got {N}")
+    check_even(N)
     return N // 2

@@ -33,7 +33,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
-from companion.theory._check import check_int
+from companion.theory._check import check_int, check_whole
 from companion.theory.fixed_point import EXACT, Arithmetic, FixedPoint
 from companion.theory.transformer import LAST, FeedForward, Head, Layer, Stack
 from companion.theory.vectors import Binary, binary
@@ -119,7 +119,7 @@ class DyckTransformer:
         """A row for each symbol: a function of the symbol and its position only."""
         i = np.arange(words.shape[1])
         x = np.zeros((*words.shape, CODE + 2 * self.codes.k))
-        x[..., A], x[..., B] = 1 - 2 * (words % 2), 1 - 2 * (words // 2)
+        x[..., A], x[..., B] = 1 - 2.0 * (words % 2), 1 - 2.0 * (words // 2)
         x[..., C] = i > 0
         x[..., R] = np.where((words % 2 == 0) & (i % 2 == 0), i + self.offset, 0)
         codes = [self.codes.rows(i), self.codes.rows(np.maximum(i - 1, 0))]
@@ -133,8 +133,7 @@ class DyckTransformer:
     def many(self, words: Int[np.ndarray, "B n"]) -> Bool[np.ndarray, " B"]:
         """Membership of B words of one length."""
         check_int("length", words.shape[1], low=1, high=self.N)
-        for extreme in (words.min(initial=0), words.max(initial=0)):
-            check_int("symbol", int(extreme), low=0, high=3)
+        check_whole("symbol", words, low=0, high=3)
         size = max(1, _BATCH // words.shape[1])
         parts = [self._score(words[i : i + size]) for i in range(0, len(words), size)]
         return np.concatenate([np.zeros(0), *parts]) > 0.5

@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from companion.theory._check import check_int
+from companion.theory._check import check_even, check_int, check_whole
 from companion.theory.copy_and_count import Copy, copy_eta, copying, count_error, count_layer
 from companion.theory.fixed_point import EXACT, Arithmetic, FixedPoint, Floating
 from companion.theory.transformer import LAST, FeedForward, Head, Layer, Stack
@@ -116,8 +116,7 @@ class Equality:
             raise ValueError(
                 f"expected {self.N // 2} different positions in order, got {list(self.alice)}"
             )
-        check_int("position", self.alice[0], low=0)
-        check_int("position", self.alice[-1], low=0, high=self.N - 1)
+        check_whole("position", np.array(self.alice), low=0, high=self.N - 1)
         if isinstance(self.arithmetic, FixedPoint) and self.arithmetic.R < 4:
             raise ValueError(f"expected a range R >= 4, got {self.arithmetic.R}")
         if not self.eta > 0 or not math.isfinite(self.eta):
@@ -143,7 +142,7 @@ class Equality:
         T = nearly_orthogonal(N) if T is None else T
         eta = copy_eta(T, N, 0.5, options.get("arithmetic", EXACT)) if eta is None else eta
         held = range(N // 2) if alice is None else alice
-        return cls(N, T, eta, tuple(sorted(int(i) for i in held)), **options)
+        return cls(N, T, eta, tuple(np.sort(list(held)).tolist()), **options)
 
     @cached_property
     def source(self) -> Int[np.ndarray, " N"]:
@@ -164,7 +163,7 @@ class Equality:
     @cached_property
     def copy(self) -> Copy:
         """Worst weights of the first layer."""
-        return copying(self.T, self.N, self.eta, self.arithmetic)
+        return copying(self.T, self.N, self.eta, self.arithmetic, fewer=self.causal)
 
     @cached_property
     def count_error(self) -> float:
@@ -191,7 +190,7 @@ class Equality:
         """[x_i, 0, T(i), T(src i)] with bits 0, 1 as -1, 1."""
         k = self.T.k
         rows = np.zeros((*x.shape, 2 + 2 * k))
-        rows[..., 0] = 2 * x - 1
+        rows[..., 0] = 2.0 * x - 1
         rows[..., 2 : 2 + k] = self.T.rows(np.arange(self.N))
         rows[..., 2 + k :] = self.T.rows(self.source)
         return rows
@@ -217,9 +216,3 @@ def check_bits(x: Shaped[np.ndarray, "..."], N: int) -> None:
         raise TypeError(f"expected bits as whole numbers, got {x.dtype}")
     for extreme in (x.min(initial=0), x.max(initial=0)):
         check_int("bit", int(extreme), low=0, high=1)
-
-
-def check_even(N: int) -> None:
-    check_int("N", N, low=2)
-    if N % 2:
-        raise ValueError(f"expected an even N, got {N}")

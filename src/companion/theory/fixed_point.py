@@ -26,7 +26,7 @@ from torch import Tensor
 
 from companion.theory._check import check_int
 
-_MAX_BITS = 62  # bits of an int64 that a sum of products may use
+_MAX_BITS = 61  # of an int64 that a sum of products may use: rounding to nearest doubles it
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class FixedPoint:
     def __post_init__(self):
         check_int("f", self.f, low=0, high=40)
         check_int("R", self.R, low=1)
+        if self.p > _MAX_BITS - 2:
+            raise ValueError(f"expected numbers of at most {_MAX_BITS - 2} bits, got {self.p}")
         for name, allowed in (("rounding", ("floor", "nearest")), ("softmax", ("late", "early"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"expected {name} in {allowed}, got {getattr(self, name)!r}")
@@ -89,7 +91,8 @@ class FixedPoint:
         x = np.asarray(x, dtype=np.float64) * self.S
         if not np.isfinite(x).all():
             raise ValueError(f"expected finite numbers, got {x[~np.isfinite(x)][0]}")
-        return self._clamp((np.floor(x + 0.5 * (self.rounding == "nearest"))).astype(np.int64))
+        x = np.floor(x + 0.5 * (self.rounding == "nearest"))
+        return self._clamp(x).astype(np.int64)  # checked as floats: an int64 may not hold them
 
     def decode(self, a: Int[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """The real numbers that the integers stand for."""
@@ -147,9 +150,7 @@ class FixedPoint:
         if self.softmax == "late":
             return self.encode(e / e.sum(-1, keepdims=True))
         if 2 * self.f + 1 > _MAX_BITS:  # e S is a number of 2f bits
-            raise OverflowError(
-                f"expected f <= {_MAX_BITS // 2 - 1} for early rounding, got {self.f}"
-            )
+            raise OverflowError(f"expected f <= {_MAX_BITS // 2} for early rounding, got {self.f}")
         e = self.encode(e)
         return self._divide(e * self.S, e.sum(-1, keepdims=True))
 

@@ -15,9 +15,9 @@ eta     sharpness of the attention
 q_p     weight that the query p puts on position p
 ======= ==========================================================================
 
-The layer is right on *every* string exactly if min_p q_p >= 3/4 (up to rounding), because the
-value read is q_p rho(s_p) plus at most (1 - q_p) of the other symbols, and the network psi decides
-between <= 1/4 and >= 3/4. So N queries settle |Σ|^N N inputs.
+The value read is q_p rho(s_p) plus at most 1 - q_p of the other symbols, and the network psi is
+exact on values <= 1/4 and >= 3/4. So the output is exactly rho(s_p) on *every* string if and only
+if min_p q_p >= 3/4, and N queries settle |Σ|^N N inputs.
 """
 
 import itertools
@@ -165,10 +165,19 @@ class IndexLookup:
     ) -> Int[np.ndarray, "B q"]:
         """Multi-Index Lookup, B strings at once: q indices after the symbols, the same weights.
 
+        Each further index token takes a little of the weight, as its key is 0. More than the margin
+        carries are refused.
+
         >>> IndexLookup.build(8, 4).many(np.array([[3, 1, 2]]), np.array([[2, 0, 2]]))
         array([[2, 3, 2]])
         """
         self._check(symbols, p)
+        asked = p.shape[1]
+        if asked > 1 and self.weight_with(asked) < THRESHOLD:
+            raise ValueError(
+                f"expected attention weight >= {THRESHOLD} on the right position, got "
+                f"{self.weight_with(asked):.4f} with {asked} indices asked at once: raise eta"
+            )
         out = self.layer(self.embed(symbols, p), self.arithmetic, rows=slice(-p.shape[1], None))
         return (np.rint(out).astype(np.int64) << np.arange(self.b)).sum(-1)
 
@@ -181,11 +190,15 @@ class IndexLookup:
     @cached_property
     def weight(self) -> float:
         """min_p q_p over all positions of a string of full length."""
-        return weakest_weight(self.T, self.N, self.eta, self.arithmetic)
+        return self.weight_with(1)
+
+    def weight_with(self, queries: int) -> float:
+        """The same when several indices are asked at once."""
+        return weakest_weight(self.T, self.N, self.eta, self.arithmetic, queries)
 
     @property
     def margin(self) -> float:
-        """min_p q_p - 3/4: how far the worst input is from a mistake."""
+        """min_p q_p - 3/4: how far the worst input is from where psi ceases to be exact."""
         return self.weight - THRESHOLD
 
     def worst_error(self, p: int) -> float:
@@ -249,8 +262,13 @@ def snap_to_bits(b: int) -> FeedForward:
     )
 
 
-def weakest_weight(T: Family, N: int, eta: float, arithmetic: Arithmetic = EXACT) -> float:
-    """min_p min(q_p, 1 - weight elsewhere) for logits eta T(p).T(i) / k, i < N, and the query's 0.
+def weakest_weight(
+    T: Family, N: int, eta: float, arithmetic: Arithmetic = EXACT, queries: int = 1
+) -> float:
+    """min_p min(q_p, 1 - weight elsewhere) for logits eta T(p).T(i) / k, i < N, and the queries' 0.
+
+    A lower bound for shorter strings too: with fewer keys q_p grows, and what lies elsewhere is at
+    most 1 - q_p, plus half a step for each weight that is rounded to nearest.
 
     For a linear family with N = 2^n every query sees the same multiset of logits, its spectrum, so
     one row stands for all. The same row is used, as a lower bound, beyond N = 8192.
@@ -261,11 +279,22 @@ def weakest_weight(T: Family, N: int, eta: float, arithmetic: Arithmetic = EXACT
         check_int("N", N, low=1, high=_LARGEST_TABLE)
         signs = T.rows(np.arange(N)).astype(np.float32)
         products, own = np.rint(signs @ signs.T).astype(np.int64), np.arange(N)
-    products = np.concatenate([products, np.zeros((len(products), 1), np.int64)], axis=1)
+    products = np.concatenate([products, np.zeros((len(products), queries), np.int64)], axis=1)
     logits = arithmetic.times(products, arithmetic.encode(np.array([eta / T.k])))
     weights = arithmetic.decode(arithmetic.weights(logits))
     right = weights[np.arange(len(own)), own]
-    return float(np.minimum(right, 1 - (weights.sum(-1) - right)).min())
+    elsewhere = weights.sum(-1) - right
+    if isinstance(arithmetic, FixedPoint):
+        elsewhere = np.maximum(elsewhere, 1 - right + _rounded_up(logits, arithmetic))
+    return float(np.minimum(right, 1 - elsewhere).min())
+
+
+def _rounded_up(logits: np.ndarray, a: FixedPoint) -> float:
+    """By how much rounding to nearest may raise a sum of weights: half a step for each."""
+    if a.rounding == "floor":
+        return 0.0
+    alive = logits > logits.max(-1, keepdims=True) - a.S * math.log(2 * a.S) - 1
+    return (logits.shape[-1] if a.softmax == "late" else int(alive.sum(-1).max())) / (2 * a.S)
 
 
 def needed_eta(T: Family, N: int, weight: float = THRESHOLD) -> float:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from companion.theory._check import check_int
+from companion.theory._check import check_even
 from companion.theory.automata import Acceptor
 
 
@@ -24,7 +24,7 @@ def inequality(x: Int[Tensor, "*B N"]) -> Bool[Tensor, "*B"]:
     [False, True]
     """
     N = x.shape[-1]
-    _check_even(N)
+    check_even(N)
     return (x[..., : N // 2] != x[..., N // 2 :]).any(-1)
 
 
@@ -43,7 +43,7 @@ class RotatingRegister(Acceptor):
     """
 
     def __init__(self, N: int):
-        _check_even(N)
+        check_even(N)
         super().__init__(vocab=2, size=N // 2, bits=1)
         self.N = N
 
@@ -65,7 +65,7 @@ class RotatingRegister(Acceptor):
 
 def inequality_bits(N: int) -> int:
     """Theorem 11, and it is exact: N / 2 bits of state, or 2^(N/2) states of an automaton."""
-    _check_even(N)
+    check_even(N)
     return N // 2
 
 
@@ -77,17 +77,11 @@ def strict_inequality_states(N: int) -> int:
     >>> [strict_inequality_states(N) for N in (2, 4, 6, 8, 10)]
     [5, 12, 25, 50, 99]
     """
-    _check_even(N)
+    check_even(N)
     return 3 * 2 ** (N // 2) + N // 2 - 2
 
 
 def strict_equality_states(N: int) -> int:
     """The same for EQ: 3 * 2^(N/2) - 1, as all words found unequal share the dead state."""
-    _check_even(N)
+    check_even(N)
     return 3 * 2 ** (N // 2) - 1
-
-
-def _check_even(N: int) -> None:
-    check_int("N", N, low=2)
-    if N % 2:
-        raise ValueError(f"expected an even N, got {N}")

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float, Int
 
 from companion.models import SequenceModel, Transformer
-from companion.theory._check import check_int
+from companion.theory._check import check_int, check_whole
 from companion.theory.fixed_point import FixedPoint
 from companion.theory.transformer import Layer
 
@@ -214,11 +214,10 @@ class IntegerTransformer:
 
     def check(self, tokens: Sequence[int]) -> list[int]:
         """The tokens as a list; refuses another length, and symbols outside the alphabet."""
-        tokens = [int(s) for s in tokens]
         check_int("length", len(tokens), low=self.N, high=self.N)
-        for s in tokens:
-            check_int("symbol", s, low=0, high=self.alphabet - 1)
-        return tokens
+        symbols = np.asarray(tokens)
+        check_whole("symbol", symbols, low=0, high=self.alphabet - 1)
+        return symbols.tolist()
 
     def _check_range(self) -> None:
         """Refuse if a number that some input leads to is too large for the grid."""

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int, Shaped
 
 from companion.theory._check import check_int
@@ -71,14 +72,23 @@ class NearestNeighbor:
         check_margin(self.gamma)
         if self.T.N < 2 * self.N:
             raise ValueError(f"expected at least 2N = {2 * self.N} vectors, got {self.T.N}")
-        if isinstance(self.arithmetic, FixedPoint) and 6 * self.eta_2 > self.arithmetic.R:
-            needed = math.ceil(6 * self.eta_2)
-            raise ValueError(f"expected a range R >= {needed}, got {self.arithmetic.R}")
+        self._check_eta_2()
         if not self.margin >= 0:
             raise ValueError(
                 f"expected a margin gamma that {self.arithmetic} resolves, got {self.gamma:g} with "
                 f"d = {self.d} and logits off by up to {self.logit_error:.3g}"
             )
+
+    def _check_eta_2(self) -> None:
+        """Refuse a sharpness that this arithmetic rounds down, or whose logits leave its range."""
+        a, eta = self.arithmetic, self.eta_2
+        if not 0 < eta < math.inf:
+            raise ValueError(f"expected 0 < eta_2 < infinity, got {eta}")
+        largest = a.R if isinstance(a, FixedPoint) else torch.finfo(a.dtype).max
+        if 6 * eta > largest:
+            raise ValueError(f"expected a range R >= {math.ceil(6 * eta)}, got {largest:g} in {a}")
+        if isinstance(a, FixedPoint) and a.decode(a.encode(np.array([eta])))[0] != eta:
+            raise ValueError(f"expected eta_2 to be a multiple of 1/{a.S}, got {eta:g} in {a}")
 
     @classmethod
     def build(
@@ -117,8 +127,8 @@ class NearestNeighbor:
 
     @cached_property
     def copy_error(self) -> float:
-        """How far, in norm, the copy of a point may be off."""
-        return copying(self.T, 2 * self.N, self.eta_1, self.arithmetic).error
+        """How far, in norm, the copy of a point may be off, in inputs of any length up to N."""
+        return copying(self.T, 2 * self.N, self.eta_1, self.arithmetic, fewer=True).error
 
     @property
     def logit_error(self) -> float:
@@ -154,7 +164,7 @@ class NearestNeighbor:
         d, k, n = self.d, self.T.k, points.shape[-2]
         z = np.zeros((*points.shape[:-2], 2 * n, 2 * d + 3 + 2 * k))
         z[..., 0::2, :d] = points
-        z[..., 1:-1:2, d] = 2 * labels - 1
+        z[..., 1:-1:2, d] = 2.0 * labels - 1
         z[..., 1::2, d + 1] = 1
         z[..., d + 2] = 1
         z[..., d + 3 : d + 3 + k] = self.T.rows(np.arange(2 * n))

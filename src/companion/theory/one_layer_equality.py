@@ -18,8 +18,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from companion.theory._check import check_int
-from companion.theory.equality import check_bits, check_even
+from companion.theory._check import check_even, check_int
+from companion.theory.equality import check_bits
 from companion.theory.fixed_point import EXACT, Arithmetic, FixedPoint
 from companion.theory.transformer import LAST, FeedForward, Head, Layer
 
@@ -88,7 +88,7 @@ class OneLayerEquality:
 
     def embed(self, x: Shaped[np.ndarray, "*B N"]) -> Float[np.ndarray, "*B N r"]:
         """c_i x_i in the first half, -c_i x_i in the second."""
-        return (2 * x - 1)[..., None] * np.concatenate([self.c, -self.c]).astype(float)
+        return (2.0 * x - 1)[..., None] * np.concatenate([self.c, -self.c]).astype(float)
 
     def __call__(self, x) -> int:
         """1 if all sums are 0, else 0."""
@@ -121,24 +121,14 @@ def miss_probability(t: int, r: int) -> float:
     return 0.0 if t % 2 else (math.comb(t, t // 2) / 2**t) ** r
 
 
-def one_layer_width(N: int, p: int, H: int = 1) -> int:
-    """Theorem 12: no layer narrower than this computes EQ, by our leaner count of bits.
-
-    Equality on N / 2 bits takes N / 2 + 1 bits, and the protocol of Theorem 4 needs at most
-    H((2m + 4)p + 2 ceil(log2(N + 1))) + 2.
-
-    >>> one_layer_width(1 << 20, p=42), one_layer_width(64, p=42)
-    (6240, 1)
-    """
-    check_even(N)
-    check_int("p", p, low=1)
-    check_int("H", H, low=1)
-    per_head = (N / 2 - 1) / H - 2 * N.bit_length()
-    return max(1, math.ceil((per_head / p - 4) / 2))
-
-
 def paper_one_layer_width(N: int, p: int, H: int = 1) -> int:
-    """The same from the paper's count 3m(p + log N)H >= N / 2."""
+    """Theorem 12 by the paper's count, 3m(p + log N)H >= N / 2: no narrower layer computes EQ.
+
+    By ours, and larger: `bounds.least_width(needed_bits("equality", N), N, p, H)`.
+
+    >>> paper_one_layer_width(1 << 20, p=42)
+    2819
+    """
     check_even(N)
     check_int("p", p, low=1)
     check_int("H", H, low=1)

@@ -26,7 +26,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from companion.theory._check import check_int
+from companion.theory._check import check_int, check_whole
 
 _LARGEST_SEARCH = 16  # distinct rows or columns that the search for a protocol is willing to split
 _LARGEST_CLIQUE = 64  # cells among which a largest fooling set is looked for
@@ -73,6 +73,8 @@ class Problem:
         if not S:
             return True
         x, y = np.array(S).T
+        for name, side, count in zip("xy", (x, y), self.matrix.shape, strict=True):
+            check_whole(name, side, low=0, high=count - 1)
         crossed = self.matrix[np.ix_(x, y)] == self.matrix[x[0], y[0]]  # still of value b
         both = crossed & crossed.T
         return bool(crossed.diagonal().all()) and int(both.sum()) == len(S)
@@ -199,7 +201,7 @@ def split(
     if len(mine) < len(alice) or not set(mine) <= set(range(N)):
         raise ValueError(f"expected different positions below N = {N}, got {list(alice)}")
     strings = itertools.product(range(alphabet), repeat=N)
-    table = np.array([int(f(s)) for s in strings]) if callable(f) else np.asarray(f)
+    table = np.array([f(s) for s in strings]) if callable(f) else np.asarray(f)
     if table.size != alphabet**N:
         raise ValueError(f"expected |Σ|^N = {alphabet**N} values, got {table.size}")
     order = mine + [i for i in range(N) if i not in mine]

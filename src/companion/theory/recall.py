@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from companion.models import ModelConfig, SequenceModel, State
-from companion.theory._check import check_int
+from companion.theory._check import check_int, check_whole
 from companion.theory.communication import Channel, IndexProtocol, alice
 from companion.theory.recurrent import Lookup
 
@@ -60,8 +60,14 @@ def mqar(
     The labels given between the queries are the right ones, as in the task. The result goes to
     `NearestNeighbor.all_queries` with first = N, whose answers should be labels[order].
     """
+    check_whole("key", keys, low=0, high=alphabet - 1)
+    check_whole("label", labels, low=0, high=1)
     if any(len(set(row)) < len(row) for row in keys.tolist()):
         raise ValueError("expected different keys in a row, got one twice")
+    N = keys.shape[-1]
+    for row in order.tolist():
+        if sorted(row) != list(range(N)):
+            raise ValueError(f"expected an order of 0, ..., {N - 1}, got {row}")
     again = np.take_along_axis(keys, order, -1)
     points = key_vectors(alphabet)[np.concatenate([keys, again], -1)]
     return points, np.concatenate([labels, np.take_along_axis(labels, order, -1)], -1)[:, :-1]

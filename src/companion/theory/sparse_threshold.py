@@ -29,7 +29,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from companion.theory._check import check_int
+from companion.theory._check import check_even, check_int
 from companion.theory.copy_and_count import copy_eta, copying, count_error, count_layer
 from companion.theory.equality import check_bits
 from companion.theory.features import Feature, clauses_fail, terms_hold
@@ -129,7 +129,7 @@ class SparseThreshold:
     @cached_property
     def copy_error(self) -> float:
         """How far a copied bit may be off."""
-        return copying(self.T, self.L, self.eta, self.arithmetic).error
+        return copying(self.T, self.L, self.eta, self.arithmetic, fewer=self.causal).error
 
     @cached_property
     def count_error(self) -> float:
@@ -166,7 +166,7 @@ class SparseThreshold:
         """Bits 0, 1 as -1, 1 behind a first token of value 1."""
         z = np.tile(self.positions, (len(x), 1, 1))
         z[:, 0, 0] = 1
-        z[:, 1 : 1 + self.N, 0] = 2 * x - 1
+        z[:, 1 : 1 + self.N, 0] = 2.0 * x - 1
         return z
 
     def __call__(self, x) -> int:
@@ -239,7 +239,5 @@ def majority(N: int, **options) -> SparseThreshold:
 
 
 def _pairs(N: int, function) -> list[Feature]:
-    check_int("N", N, low=2)
-    if N % 2:
-        raise ValueError(f"expected an even N, got {N}")
+    check_even(N)
     return [Feature.of((i, i + N // 2), function) for i in range(N // 2)]

@@ -47,6 +47,7 @@ class Entry:
     chapter: int  # the chapter that executes it
     value: Callable[[int, int, int], float] | None = None  # (N, p, q)
     ours: bool = False  # sharpened or supplied in this book
+    K_c: int = 1  # the construction runs on the paper's grid of this constant, 2 K_c log N + 2 bits
 
 
 @dataclass(frozen=True)
@@ -62,20 +63,26 @@ class Row:
 def bits(row: Row, architecture: str, N: int, p: int, q: int) -> float | None:
     """Bits that an architecture must hold at once: its state, or one vector of its width.
 
-    None where the question is open.
+    None where the question is open. A construction's numbers have p bits, or as many as the grid
+    takes on which it is known to be right, if that is more.
 
     >>> bits(TABLE[0], "rnn", N=1024, p=16, q=64), bits(TABLE[0], "one", N=1024, p=16, q=64)
-    (6144.0, 416.0)
+    (6144.0, 572.0)
     """
     check_int("N", N, low=2)
     check_int("p", p, low=1)
     check_int("q", q, low=2)
-    if N & (N - 1):
-        raise ValueError(f"expected N to be a power of two, got {N}")
+    for name, value in (("N", N), ("q", q)):
+        if value & (value - 1):
+            raise ValueError(f"expected {name} to be a power of two, got {value}")
     entry = getattr(row, architecture)
     if entry.value is None:
         return None
-    return float(entry.value(N, p, q) * (1 if architecture == "rnn" else p))
+    if architecture == "rnn":
+        return float(entry.value(N, p, q))
+    if entry.bound == "enough":
+        p = max(p, 2 * entry.K_c * _log(N) + 2)
+    return float(entry.value(N, p, q) * p)
 
 
 def _log(x: int) -> int:
@@ -87,11 +94,12 @@ def _lookup(N: int, p: int, q: int) -> int:
 
 
 def _halves(task: str) -> Callable[[int, int, int], int]:
-    return lambda N, p, q: least_width(needed_bits(task, N), N, p, 1)
+    ends = 3 if task == "dyck" else 2  # one of four symbols or of two, and the answer
+    return lambda N, p, q: least_width(needed_bits(task, N), N, p, 1, ends=ends)
 
 
-def _recall(N: int, p: int, q: int) -> int:
-    return 2 * max(1, _log(N)) + 3 + 2 * _log(2 * N)  # keys and addresses in binary
+def _nearest(points: int) -> int:
+    return 2 * _log(points) + 3 + 2 * _log(2 * points)  # dimensions and addresses in binary
 
 
 _LOOKUP = ("enough", r"O(\log N)")
@@ -133,19 +141,27 @@ TABLE = (
         "Associative recall",
         Entry("needs", r"N", "Proposition 9", 7, lambda N, p, q: N),
         Entry("open", "", "open in the paper; settled later", 7),
-        Entry(*_LOOKUP, "Theorem 7", 7, _recall),
+        Entry(*_LOOKUP, "Theorem 7", 7, lambda N, p, q: _nearest(N + 1), K_c=2),
     ),
     Row(
         "Nearest neighbour in $d'$ dimensions",
         Entry("needs", r"N/2", "Theorem 8", 7, lambda N, p, q: N / 2),
         Entry("open", "", "open in the paper", 7),
-        Entry("enough", r"2d'+O(\log N)", "Theorem 7, repaired", 7, _recall, True),
+        Entry(
+            "enough",
+            r"2d'+O(\log N)",
+            "Theorem 7, repaired",
+            7,
+            lambda N, p, q: _nearest(N),
+            True,
+            K_c=2,
+        ),
     ),
     Row(
         "Dyck-(2,2)",
         Entry("enough", r"3", "Section 4.1", 5, lambda N, p, q: 3),
         Entry("needs", r"\Omega(N/p)", "Theorem 5", 5, _halves("dyck")),
-        Entry("enough", r"7+2\log N", "this book", 5, lambda N, p, q: 7 + 2 * _log(N), True),
+        Entry("enough", r"7+2\log N", "this book", 5, lambda N, p, q: 7 + 2 * _log(N), True, 2),
     ),
     Row(
         "Equality",
@@ -157,7 +173,7 @@ TABLE = (
         "Disjointness",
         Entry("exactly", r"N/2", "Fact 1 and Theorem 2", 6, lambda N, p, q: N / 2, True),
         Entry("needs", r"\Omega(N/p)", "Theorem 4 and Fact 1", 6, _halves("disjointness")),
-        Entry(*_LOOKUP, "Theorem 13", 6, lambda N, p, q: 7 + 3 * (_log(N) + 1)),
+        Entry(*_LOOKUP, "Theorem 13", 6, lambda N, p, q: 7 + 3 * (_log(N) + 1), K_c=2),
     ),
     Row(
         "Inner product mod 2, on average",

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int, Int8
 
-from companion.theory._check import check_int, check_open_unit
+from companion.theory._check import check_int, check_open_unit, check_whole
 from companion.theory.galois import IRREDUCIBLE, gf_mul, gf_trace, splitmix64, splitmix64_array
 
 _LARGEST_GRAM = 1 << 13  # N beyond which all pairs of a family without structure take minutes
@@ -61,9 +61,18 @@ class Family(ABC):
         """Bits of an index."""
         return max(1, (self.N - 1).bit_length())
 
-    @abstractmethod
     def rows(self, indices: Int[np.ndarray, " r"]) -> Int8[np.ndarray, "r k"]:
-        """The vectors with these indices, one a row."""
+        """The vectors with these indices, one a row.
+
+        >>> binary(4).rows(np.array([0, 3])).tolist()
+        [[1, 1], [-1, -1]]
+        """
+        check_whole("index", indices, low=0, high=self.N - 1)
+        return self._rows(indices)
+
+    @abstractmethod
+    def _rows(self, indices: np.ndarray) -> np.ndarray:
+        """`rows` of indices that are there."""
 
     def vector(self, i: int) -> Int8[np.ndarray, " k"]:
         """T_i as k signs.
@@ -100,9 +109,8 @@ class Linear(Family):
         """All columns, k n-bit integers."""
         return np.array([self.column(x) for x in range(self.k)], dtype=np.int64)
 
-    def rows(self, indices: Int[np.ndarray, " r"]) -> Int8[np.ndarray, "r k"]:
-        """The vectors with these indices, one a row."""
-        common = np.asarray(indices, dtype=np.int64)[:, None] & self.columns  # (r, k)
+    def _rows(self, indices: np.ndarray) -> np.ndarray:
+        common = indices.astype(np.int64)[:, None] & self.columns  # (r, k)
         return (1 - 2 * (np.bitwise_count(common) & 1).astype(np.int8)).astype(np.int8)
 
     @cached_property
@@ -183,9 +191,8 @@ class Random(Family):
 
     seed: int = 0
 
-    def rows(self, indices: Int[np.ndarray, " r"]) -> Int8[np.ndarray, "r k"]:
-        """The vectors with these indices, one a row."""
-        seeded = np.asarray(indices, dtype=np.uint64) + np.uint64(splitmix64(self.seed))
+    def _rows(self, indices: np.ndarray) -> np.ndarray:
+        seeded = indices.astype(np.uint64) + np.uint64(splitmix64(self.seed))
         own = splitmix64_array(seeded)
         blocks = range(-(-self.k // 64))
         words = [splitmix64_array(own ^ np.uint64(block)) for block in blocks]

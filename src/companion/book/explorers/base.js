@@ -67,6 +67,17 @@ function tint(x) {
   return x < 0 ? `rgba(58,127,213,${alpha})` : `rgba(201,106,18,${alpha})`;
 }
 
+// A button that is off keeps the focus: only its action is withheld.
+function button(text, action, attributes = {}) {
+  const press = () => node.getAttribute("aria-disabled") === "true" || action();
+  const node = h("button", { type: "button", ...attributes, onclick: press }, text);
+  return node;
+}
+
+function allow(node, on) {
+  node.setAttribute("aria-disabled", String(!on));
+}
+
 // Builds the frame, calls `draw` now and at every change of the model, and cleans up.
 function frame({ model, el }, label, parts, draw) {
   const status = h("p", { "data-explorer-status": true, "aria-live": "polite" });

@@ -53,14 +53,11 @@ function render(context) {
     oninput: () => set(input.value),
   });
   const names = ["open round", "close round", "open square", "close square"];
-  const keys = Array.from(symbols, (c, i) => h("button", {
-    type: "button", "aria-label": names[i], onclick: () => set(model.get("word") + c),
-  }, c));
-  const back = h("button", {
-    type: "button", "aria-label": "delete the last bracket",
-    onclick: () => set(model.get("word").slice(0, -1)),
-  }, "⌫");
-  const clear = h("button", { type: "button", onclick: () => set("") }, "Clear");
+  const keys = Array.from(symbols, (c, i) => button(
+    c, () => set(model.get("word") + c), { "aria-label": names[i] }));
+  const back = button("⌫", () => set(model.get("word").slice(0, -1)),
+    { "aria-label": "delete the last bracket" });
+  const clear = button("Clear", () => set(""));
   const tape = h("ol", { class: "ex-tape", "aria-label": "The word" });
   const stack = h("ol", { class: "ex-stack" });
   const verdict = h("p", { class: "ex-answer" });
@@ -138,8 +135,8 @@ function render(context) {
     const [i, j] = [model.get("first"), model.get("second")];
     first.show(i, members.length - 1, members[i]);
     second.show(j, members.length - 1, members[j]);
-    back.disabled = clear.disabled = word === "";
-    keys.forEach((key) => (key.disabled = word.length >= longest));
+    [back, clear].forEach((key) => allow(key, word !== ""));
+    keys.forEach((key) => allow(key, word.length < longest));
     drawWord(word, trail, lost !== null && lost <= word.length ? lost : null);
     drawPair(i, j);
     verdict.textContent = lost === null ? "accepted ✓" : "not accepted ✗";

@@ -21,8 +21,8 @@ function render(context) {
 
   const name = choice(model, "Model", "model", runs.map((run) => [run.name, run.name]));
   const move = (by) => put(model, "step", Math.max(0, Math.min(N + 1, model.get("step") + by)));
-  const back = h("button", { type: "button", onclick: () => move(-1) }, "← Back");
-  const on = h("button", { type: "button", onclick: () => move(1) }, "Forward →");
+  const back = button("← Back", () => move(-1));
+  const on = button("Forward →", () => move(1));
   const step = range("Step", 0, (t) => put(model, "step", t));
   const asked = range("Asked for position", 0, (i) => put(model, "i", i));
 
@@ -96,8 +96,8 @@ function render(context) {
     name.select.value = run.name;
     step.show(now, N + 1, sent ? "the state is sent" : `${read} of ${plural(N, "symbol")} read`);
     asked.show(i, N - 1, `i = ${i}`, !sent);
-    back.disabled = now === 0;
-    on.disabled = sent;
+    allow(back, now > 0);
+    allow(on, !sent);
     drawTape(read);
     drawState(run, read);
     drawWire(run, sent);
@@ -109,7 +109,7 @@ function render(context) {
     return `${run.name}: ${plural(run.bits[N], "bit")} on the wire, ` +
       `${run.enough ? "enough" : "too few"} to tell all strings apart; ` +
       `Bob is right on ${right} of ${plural(N, "position")}, ` +
-      `where guessing gives ${(N / model.get("alphabet")).toFixed(1)}.`;
+      `guessing would get ${(N / model.get("alphabet")).toFixed(1)} of them right.`;
   }
 
   return frame(context, "Alice and Bob, one way", [

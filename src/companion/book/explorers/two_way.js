@@ -69,8 +69,8 @@ function render(context) {
     ["swap", () => ~model.get("alice")],
   ].map(([text, mask]) => h("button", { type: "button", onclick: () => deal(mask()) }, text));
   const move = (by) => put(model, "step", Math.max(0, model.get("step") + by));
-  const back = h("button", { type: "button", onclick: () => move(-1) }, "← Back");
-  const on = h("button", { type: "button", onclick: () => move(1) }, "Forward →");
+  const back = button("← Back", () => move(-1));
+  const on = button("Forward →", () => move(1));
   const step = range("Sent", 0, (t) => put(model, "step", t));
   const talk = h("ol", { class: "ex-talk", "aria-label": "Transcript" });
   const hex = h("p", { class: "ex-hex" });
@@ -123,8 +123,8 @@ function render(context) {
     const total = messages.slice(0, sent).reduce((sum, m) => sum + m.bits, 0);
     input.select.selectedIndex = inputs.indexOf(shown);
     variant.select.value = name;
-    back.disabled = sent === 0;
-    on.disabled = sent === messages.length;
+    allow(back, sent > 0);
+    allow(on, sent < messages.length);
     step.show(sent, messages.length, `${sent} of ${plural(messages.length, "message")}`);
     drawSeats(shown, mask);
     drawTalk(shown, messages, sent);

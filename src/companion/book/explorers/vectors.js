@@ -84,7 +84,7 @@ function render(context) {
   const canvas = h("canvas", { tabindex: 0, role: "application", "aria-roledescription": "matrix" });
   const ring = h("span", { class: "ex-ring", "aria-hidden": "true" });
   const reading = h("p", { class: "ex-reading", "aria-live": "polite" });
-  const worst = h("button", { type: "button", onclick: () => point(null) }, "Show the worst pair");
+  const worst = button("Show the worst pair", () => point(null));
   const numbers = h("div", { class: "ex-bars" });
   const rows = h("div", { class: "ex-rows" });
   const legend = h("p", { class: "ex-legend" },
@@ -124,7 +124,7 @@ function render(context) {
     rows.replaceChildren(
       h("p", {}, selected ? "The pair " : "The worst pair: ", T(i), " above, ", T(j), " below"),
       pairPicture(vectors[i], vectors[j]));
-    worst.disabled = selected === null;
+    allow(worst, selected !== null);
   }
 
   function drawGram() {
