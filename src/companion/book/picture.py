@@ -33,7 +33,7 @@ def picture(folder: Path | None = None) -> Figure:
     left.set_title("what lookup takes to represent", loc="left")
     right.set_title("what training finds", loc="left")
     left.legend(loc="upper left")
-    right.legend(loc="center right")
+    right.legend(loc="center left")
     return fig
 
 
