@@ -212,7 +212,7 @@ class IntegerTransformer:
         """The undivided model's answer."""
         return self.answer(self.rows[self.check(tokens)[-1], -1], self.attend(tokens)[0])
 
-    def check(self, tokens: Sequence[int]) -> list[int]:
+    def check(self, tokens: Sequence) -> list[int]:
         """The tokens as a list; refuses another length, and symbols outside the alphabet."""
         check_int("length", len(tokens), low=self.N, high=self.N)
         symbols = np.asarray(tokens)
