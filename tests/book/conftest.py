@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
+from matplotlib.figure import Figure
 
-from companion.book import address, build, execute, hygiene, vendor
+from companion.book import address, build, execute, figures, hygiene, vendor
 from companion.book.workspace import Workspace
 
 REPOSITORY = Path(__file__).parents[2]
@@ -116,3 +119,20 @@ def book(built, tmp_path, monkeypatch) -> Workspace:
     shutil.copytree(built.root, root, symlinks=True)
     monkeypatch.setenv("PYTHONPATH", str(root / "src"))
     return Workspace.at(root)
+
+
+@pytest.fixture
+def ax():
+    return Figure(layout="constrained").subplots()
+
+
+def saved(draw) -> str:
+    """What `draw` puts on an axis, as SVG in the book's style."""
+    with plt.rc_context():
+        figures.style()
+        figure, ax = plt.subplots()
+        assert draw(ax) is ax
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None})
+        plt.close(figure)
+    return text.getvalue()

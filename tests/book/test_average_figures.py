@@ -1,6 +1,5 @@
 """Figures of chapter 8 draw what they are given, and can be read on both pages."""
 
-import io
 import re
 
 import matplotlib.pyplot as plt
@@ -13,6 +12,8 @@ from companion.book import figures
 from companion.book.appearance import INK, NEGATIVE, PAPER, SERIES
 from companion.theory.average_case import inner_product, one_way_ceiling, two_way_ceiling
 
+from .conftest import saved
+
 SIZES = {"binary code": [(1024, 484), (16, 100)], "trace code": [(256, 3000), (65536, 8000)]}
 REACHED = {"best found": [(4, 0.55), (2, 0.52)], "first bits": [(2, 0.51), (4, 0.53)]}
 DRAWINGS = {
@@ -20,22 +21,6 @@ DRAWINGS = {
     "crossover": lambda ax: drawn.crossover(ax, SIZES),
     "ceilings": lambda ax: drawn.ceilings(ax, 8, REACHED),
 }
-
-
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained").subplots()
-
-
-def saved(draw) -> str:
-    with plt.rc_context():
-        figures.style()
-        figure, ax = plt.subplots()
-        assert draw(ax) is ax
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-        plt.close(figure)
-    return text.getvalue()
 
 
 @pytest.mark.parametrize("name", list(DRAWINGS))

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 
 from companion.book.appearance import POSITIVE
 from companion.book.dyck_figures import attention_map, automaton, filled, layout, widths
@@ -12,11 +11,6 @@ from companion.theory.dyck import Dyck
 from companion.theory.dyck_networks import Units
 
 SIZES = [(1, 1), (1, 3), (2, 1), (2, 2), (3, 2), (2, 3)]
-
-
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained").subplots()
 
 
 @pytest.mark.parametrize(("n", "k"), SIZES)

@@ -1,6 +1,5 @@
 """Figures of equality draw what they are given, and can be read on both pages."""
 
-import io
 import re
 
 import matplotlib.pyplot as plt
@@ -12,6 +11,8 @@ from companion.book import equality_figures as drawn
 from companion.book import figures
 from companion.book.appearance import INK, NEGATIVE, PAPER, POSITIVE, SERIES
 from companion.theory.one_layer_equality import miss_probability
+
+from .conftest import saved
 
 X = [0, 1, 1, 1]
 LOOK = np.eye(4)[[0, 1, 0, 1]]
@@ -34,22 +35,6 @@ DRAWINGS = {
     "sizes": lambda ax: drawn.sizes(ax, BOUNDS, MODELS, "width"),
     "misses": lambda ax: drawn.misses(ax, MISSED),
 }
-
-
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained").subplots()
-
-
-def saved(draw) -> str:
-    with plt.rc_context():
-        figures.style()
-        figure, ax = plt.subplots()
-        assert draw(ax) is ax
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-        plt.close(figure)
-    return text.getvalue()
 
 
 @pytest.mark.parametrize("name", list(DRAWINGS))

@@ -29,11 +29,6 @@ ROWS = {
 BITS = {"lstm": [(4, 4096), (64, 4096)], "shift register": [(64, 384), (4, 24)]}
 
 
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained").subplots()
-
-
 def line(ax, label):
     """The points of the line with this label."""
     (found,) = (x for x in ax.lines if x.get_label() == label)

@@ -1,6 +1,5 @@
 """Figures of nearest neighbours draw what they are given, and can be read on both pages."""
 
-import io
 import re
 
 import matplotlib.pyplot as plt
@@ -11,6 +10,8 @@ from matplotlib.figure import Figure
 from companion.book import figures
 from companion.book import nearest_figures as drawn
 from companion.book.appearance import INK, NEGATIVE, PAPER, POSITIVE, SERIES
+
+from .conftest import saved
 
 POINTS = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.6, 0.8]])
 LABELS = np.array([0, 1, 1])
@@ -33,22 +34,6 @@ DRAWINGS = {
     "misled": lambda ax: drawn.misled(ax, SHARES, 128),
     "margin": lambda ax: drawn.against_margin(ax, ETA, "sharpness"),
 }
-
-
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained").subplots()
-
-
-def saved(draw) -> str:
-    with plt.rc_context():
-        figures.style()
-        figure, ax = plt.subplots()
-        assert draw(ax) is ax
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-        plt.close(figure)
-    return text.getvalue()
 
 
 @pytest.mark.parametrize("name", list(DRAWINGS))

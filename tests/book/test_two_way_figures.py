@@ -1,6 +1,5 @@
 """Figures of the two-way protocol draw what they are given, and can be read on both pages."""
 
-import io
 import re
 
 import matplotlib.pyplot as plt
@@ -13,6 +12,8 @@ from companion.book import two_way_figures as drawn
 from companion.book.appearance import INK, PAPER, SERIES
 from companion.theory.problems import Problem, disjointness, equality, index
 
+from .conftest import saved
+
 LITERAL = {"last position": 216, "maxima": 48, "denominators": 60, "sums": 768}
 LEAN = {"last position": 4, "maxima": 48, "denominators": 44, "sums": 304, "answer": 2}
 DRAWINGS = {
@@ -21,22 +22,6 @@ DRAWINGS = {
     "total": lambda ax: drawn.running_total(ax, {"literal": [5, 7], "lean": [3]}, 720.0),
     "length": lambda ax: drawn.against_length(ax, {"lstm": [(8, 4), (16, 8)]}, "bits"),
 }
-
-
-@pytest.fixture
-def ax():
-    return Figure(layout="constrained").subplots()
-
-
-def saved(draw) -> str:
-    with plt.rc_context():
-        figures.style()
-        figure, ax = plt.subplots()
-        assert draw(ax) is ax
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-        plt.close(figure)
-    return text.getvalue()
 
 
 @pytest.mark.parametrize("name", list(DRAWINGS))
