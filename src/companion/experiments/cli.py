@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from companion.experiments.presets import PRESETS
-from companion.experiments.store import results_dir
+from companion.experiments.cost import PEAK, gpu_hours
+from companion.experiments.store import load, results_dir
+from companion.experiments.studies import STUDIES
+from companion.experiments.study import SCALES, Study
 from companion.experiments.sweep import sweep
 
 
@@ -19,21 +21,62 @@ def add_sweep_command(subparsers: argparse._SubParsersAction) -> None:
     2
     """
     parser = subparsers.add_parser("sweep", help="train the runs of a figure and store the results")
-    parser.add_argument("figure", help=f"which runs: {', '.join(PRESETS)}")
-    parser.add_argument("--preset", default="laptop", help="smoke, laptop (default) or paper")
+    parser.add_argument(
+        "study", help=f"which runs: {', '.join(STUDIES)}; figure-2 and all mean several"
+    )
+    parser.add_argument("--preset", default="laptop", help=f"{', '.join(SCALES)}; default laptop")
     parser.add_argument("--workers", type=int, default=1, help="processes of one thread each")
-    parser.add_argument("--folder", type=Path, help="where to store; default results/FIGURE")
+    parser.add_argument("--ray", metavar="ADDRESS", help="train on Ray: local, auto or host:port")
+    parser.add_argument("--folder", type=Path, help="where to store; default results/STUDY")
+    parser.add_argument("--dry-run", action="store_true", help="say what it would cost, and stop")
     parser.set_defaults(run=run_sweep)
 
 
 def run_sweep(arguments: argparse.Namespace) -> int:
     """Run the sweep that the arguments describe; the exit status.
 
-    Raises ValueError for a figure or preset that does not exist, naming those that do.
+    Raises ValueError for a study or preset that does not exist, naming those that do.
     """
-    if arguments.figure not in PRESETS:
-        raise ValueError(f"got figure {arguments.figure!r}, expected one of: {', '.join(PRESETS)}")
-    runs = PRESETS[arguments.figure](arguments.preset)
-    folder = arguments.folder or results_dir() / arguments.figure
-    sweep(runs, folder, workers=arguments.workers, report=lambda line: print(line, flush=True))
+    for study in named(arguments.study):
+        plan = study.plan(arguments.preset)
+        folder = arguments.folder or results_dir() / study.name
+        print(f"{study.title}, {arguments.preset}", flush=True)
+        if arguments.dry_run:
+            print(price(study, arguments.preset, folder))
+            continue
+        sweep(
+            plan,
+            folder,
+            workers=arguments.workers,
+            ray=arguments.ray,
+            report=lambda line: print(line, flush=True),
+        )
     return 0
+
+
+def named(name: str) -> list[Study]:
+    """The studies whose name is `name` or begins with it; all of them for "all".
+
+    >>> [study.name for study in named("figure-2")]
+    ['figure-2-index', 'figure-2-dyck']
+
+    Raises ValueError if there is none.
+    """
+    if name in STUDIES:
+        return [STUDIES[name]]
+    found = [s for s in STUDIES.values() if name == "all" or s.name.startswith(f"{name}-")]
+    if not found:
+        raise ValueError(f"got study {name!r}, expected one of: {', '.join(STUDIES)}, all")
+    return found
+
+
+def price(study: Study, scale: str, folder: Path) -> str:
+    """What the runs of a study that are not stored would cost on GPUs of three classes."""
+    stored = load(folder) if folder.is_dir() else []
+    done = {result.run for result in stored}
+    todo = [run for run in dict.fromkeys(study.plan(scale)(stored)) if run not in done]
+    lines = [f"{len(todo)} runs, {sum(run.steps for run in todo):,} steps at most"]
+    for gpu in PEAK:
+        lines.append(f"  {gpu:>5}: {gpu_hours(todo, gpu):8.1f} hours, one run after another")
+    lines.append("Counted: operations and FLOPs of a step. Estimated: how fast a GPU does them.")
+    return "\n".join(lines)

@@ -3,7 +3,9 @@
 Appendix H.1 gives half of the examples label 1. Members come from a stack: open when it is empty,
 close when it is full, else one of the n opening brackets or the closing one, all equally likely.
 The others are members with 1 to N / 10 brackets replaced: half of these change their kind, half
-open in place of closing or close in place of opening; what is a member all the same is done again.
+open in place of closing or close in place of opening. The paper repeats this for what is a member
+all the same, a word in a hundred at N = 20, none at N = 200; here only one of its brackets stays
+replaced, and no member is one bracket away from another. So a GPU is not made to wait for a test.
 
 Most of the others can be told by *counting*, with no regard to order. In every member, first and
 last bracket open and close, and a bracket and its partner are an odd distance apart; so of each
@@ -18,12 +20,15 @@ non-members that pass this.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from companion.experiments.shuffle import permutations
 from companion.experiments.task import TASKS, Batch
 from companion.theory import dyck
 
+AT_ONCE = 256  # words tried at a time where few are kept; more do not fit a CPU's cache
 SHORTEST_HARD = 20  # below, only one bracket is replaced, and counting sees that
 
 
@@ -54,13 +59,18 @@ class Dyck:
         self.N, self.alphabet, self.depth = N, alphabet, depth
         self.vocab, self.max_len = alphabet, N
 
+    def exams(self) -> dict[str, Dyck]:
+        """The same with non-members that counting cannot tell, where the generator makes any."""
+        if self.N < SHORTEST_HARD:
+            return {}
+        return {HardDyck.name: HardDyck(self.N, self.alphabet, self.depth)}
+
     def sample(self, batch: int, *, rng: torch.Generator, exact: bool = False) -> Batch:
         """`batch` examples, all of length N; see `companion.experiments.task.Task`."""
-        words = self.members(batch, rng=rng)
-        positive = torch.rand(batch, generator=rng, device=rng.device) < 0.5
-        words[~positive] = self.corrupt(words[~positive], rng=rng)
+        positive = torch.rand(batch, 1, generator=rng, device=rng.device) < 0.5
+        words = self._spoil(self.members(batch, rng=rng), ~positive, rng)
         read = torch.full((batch, 1), self.N - 1, device=rng.device)
-        return Batch(words, read, positive.long()[:, None])
+        return Batch(words, read, positive.long())
 
     def label(self, tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B 1"]:
         """Membership by a stack."""
@@ -68,39 +78,39 @@ class Dyck:
         return torch.as_tensor(language.many(tokens.cpu().numpy())).long()[:, None]
 
     def members(self, size: int, *, rng: torch.Generator) -> Int[Tensor, "size N"]:
-        """Members, drawn as in Appendix H.1.
-
-        The depth is a walk reflected at 0 and at k, or at what can still be closed, which matters
-        for k > 3 only; there the paper's own steps would not end at length N.
-        """
-        options = {"generator": rng, "device": rng.device}
+        """Members, drawn as in Appendix H.1."""
         n, at = self.alphabet // 2, torch.arange(self.N, device=rng.device)
-        wish = 1 - 2 * (torch.randint(n + 1, (self.N, size), **options) == 0).long()
-        depth = [torch.zeros(size, dtype=torch.int64, device=rng.device)]
-        for left, step in zip(range(self.N, 0, -1), wish, strict=True):
-            most = min(self.depth, left)
-            depth.append(most - (most - (depth[-1] + step).abs()).abs())
-        depth = torch.stack(depth, dim=1)  # (B, N + 1)
-        opens = depth[:, 1:] > depth[:, :-1]
-        kind = torch.randint(n, (size, self.N), **options)
-        opener = torch.where(opens, at, self._openers(opens, depth))
-        return 2 * kind.gather(1, opener) + (~opens).long()
+        depth = self._depths(size, rng)  # (B, N + 1)
+        opens, level = depth[:, 1:] > depth[:, :-1], torch.minimum(depth[:, 1:], depth[:, :-1])
+        opener = at - (~opens).long()  # right for the deepest level: nothing lies between
+        for i in range(self.depth - 1):
+            last = torch.where(opens & (level == i), at, -1).cummax(1).values
+            opener = torch.where(level == i, last, opener)
+        kind = 2 * torch.randint(n, (size, self.N), generator=rng, device=rng.device)
+        return kind.gather(1, opener) + (~opens).long()
 
     def corrupt(self, members: Int[Tensor, "B N"], *, rng: torch.Generator) -> Int[Tensor, "B N"]:
-        """A non-member from each member, as in Appendix H.1."""
-        found = self._replace(members, rng)
-        while (again := self.accepts(found)).any():
-            found[again] = self._replace(members[again], rng)
-        return found
+        """A non-member from each member, almost as in Appendix H.1: see above."""
+        found, place, bracket = self._replace(members, rng)
+        one = members.scatter(1, place, bracket)
+        return torch.where(self.accepts(found)[:, None], one, found)
 
     def accepts(self, words: Int[Tensor, "B N"]) -> Bool[Tensor, " B"]:
-        """Membership of B words at once, without a loop over positions."""
-        opens = words % 2 == 0
-        depth = torch.nn.functional.pad((2 * opens.long() - 1).cumsum(1), (1, 0))
-        opener = self._openers(opens, depth)
-        matched = opens | ((opener >= 0) & (words == words.gather(1, opener.clamp(min=0)) + 1))
-        bounded = (depth >= 0) & (depth <= self.depth)
-        return matched.all(1) & bounded.all(1) & (depth[:, -1] == 0)
+        """Membership of B words at once, without a loop over positions.
+
+        The open brackets are a number in base n + 1, the outermost its lowest digit: opening kind c
+        at level l adds (c + 1) (n + 1)^l, closing subtracts it. At the first bracket that closes
+        none, or another kind, what is left is negative or still has a digit at level l.
+        """
+        base, closes = self.alphabet // 2 + 1, words & 1
+        sign = 1 - 2 * closes
+        depth = sign.cumsum(1)
+        level = (depth - 1 + closes).clamp(0, self.depth - 1)
+        unit = base ** torch.arange(self.depth, device=words.device)
+        unit = unit.expand(len(words), -1).gather(1, level)  # (B, N)
+        stack = (sign * ((words >> 1) + 1) * unit).cumsum(1)
+        right = (stack >= 0) & (stack * closes < unit) & (depth <= self.depth)
+        return right.all(1) & (stack[:, -1:] == 0).all(1)  # also where N = 0
 
     def balanced(self, words: Int[Tensor, "B N"]) -> Bool[Tensor, " B"]:
         """What counting can see: true for all members, and for some others."""
@@ -111,29 +121,43 @@ class Dyck:
                 right &= opening[:, i::2].sum(1) == closing[:, 1 - i :: 2].sum(1)
         return right
 
-    def _openers(self, opens: Tensor, depth: Tensor) -> Tensor:
-        """For each closing bracket the last one before that opened its level; -1 if there is none.
+    def _depths(self, size: int, rng: torch.Generator) -> Tensor:
+        """Open brackets before the first and after each, (size, N + 1).
 
-        `opens` (B, N); `depth` (B, N + 1) before the first and after each bracket.
+        A walk reflected at 0 and at k, or at what can still be closed, which matters for k > 3
+        only; there the paper's own steps would not end at length N. For k ≤ 2 it is back at 0, or
+        at 2, after every second step, each time anew.
         """
-        at = torch.arange(self.N, device=opens.device)
-        found = torch.full_like(depth[:, 1:], -1)
-        for level in range(self.depth):
-            last = torch.where(opens & (depth[:, :-1] == level), at, -1).cummax(1).values
-            found = torch.where(~opens & (depth[:, 1:] == level), last, found)
-        return found
+        options = {"generator": rng, "device": rng.device}
+        n = self.alphabet // 2
+        if self.depth <= 2:
+            inner = torch.rand(size, self.N // 2 - 1, **options) * (n + 1) < n * (self.depth - 1)
+            depth = torch.ones(size, self.N + 1, dtype=torch.int64, device=rng.device)
+            depth[:, ::2] = 2 * F.pad(inner.long(), (1, 1))
+            return depth
+        wish = 1 - 2 * (torch.randint(n + 1, (self.N, size), **options) == 0).long()
+        depths = [torch.zeros(size, dtype=torch.int64, device=rng.device)]
+        for left, step in zip(range(self.N, 0, -1), wish, strict=True):
+            most = min(self.depth, left)
+            depths.append(most - (most - (depths[-1] + step).abs()).abs())
+        return torch.stack(depths, dim=1)
 
-    def _replace(self, words: Tensor, rng: torch.Generator) -> Tensor:
-        """1 to N / 10 brackets of each word replaced."""
+    def _spoil(self, words: Tensor, chosen: Tensor, rng: torch.Generator) -> Tensor:
+        """The words, but non-members where `chosen` (B, 1)."""
+        return torch.where(chosen, self.corrupt(words, rng=rng), words)
+
+    def _replace(self, words: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """1 to N / 10 brackets of each word replaced; place and new bracket of one of them."""
         options = {"generator": rng, "device": rng.device}
         most, n = max(1, self.N // 10), self.alphabet // 2
-        places = torch.rand(len(words), self.N, **options).topk(most).indices  # a random sequence
+        places = permutations(len(words), self.N, rng=rng)[:, :most]
         many = torch.randint(1, most + 1, (len(words), 1), **options)
         old, at = words.gather(1, places), torch.arange(most, device=rng.device)
         other_kind = (old + 2 * torch.randint(1, max(2, n), old.shape, **options)) % self.alphabet
         turn = (torch.rand(old.shape, **options) < 0.5) | (n == 1)
         new = torch.where(turn, old ^ 1, other_kind)
-        return words.scatter(1, places, torch.where(at < many, new, old))
+        found = words.scatter(1, places, torch.where(at < many, new, old))
+        return found, places[:, :1], new[:, :1]
 
 
 class HardDyck(Dyck):
@@ -145,7 +169,8 @@ class HardDyck(Dyck):
     (True, True)
 
     Accuracy on it is the mean of that on members and that on hard non-members, so a constant answer
-    gets 1/2. Raises ValueError for N below 20 too, where the generator makes no such word.
+    gets 1/2. Words are drawn until enough pass, which makes a GPU wait: this is for evaluation more
+    than for training. Raises ValueError for N below 20 too, where the generator makes no such word.
     """
 
     name = "dyck-hard"
@@ -159,10 +184,15 @@ class HardDyck(Dyck):
         """As many non-members that pass `balanced`, made from other members: few do."""
         size, found = len(members), members[:0]
         while len(found) < size:
-            fresh = self.members(max(1024, 32 * (size - len(found))), rng=rng)
-            words = super().corrupt(fresh, rng=rng)
-            found = torch.cat([found, words[self.balanced(words)]])
+            words, *_ = self._replace(self.members(AT_ONCE, rng=rng), rng)
+            words = words[self.balanced(words)]
+            found = torch.cat([found, words[~self.accepts(words)]])
         return found[:size]
+
+    def _spoil(self, words: Tensor, chosen: Tensor, rng: torch.Generator) -> Tensor:
+        """The words, but non-members where `chosen` (B, 1); no more are made than needed."""
+        words[chosen[:, 0]] = self.corrupt(words[chosen[:, 0]], rng=rng)
+        return words
 
 
 for task in (Dyck, HardDyck):

@@ -19,6 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor
 
@@ -64,12 +65,12 @@ class Halves(ABC):
 
     def _join(self, u: Tensor, v: Tensor, h: Tensor, last: Tensor) -> Tensor:
         """u, the separator and v up to position `last` (B, 1), then padding."""
-        place = torch.arange(self.max_len, device=u.device).expand(len(u), -1)  # (B, T)
-        most = self.N // 2 - 1
-        first = u.gather(1, place.clamp(max=most))
-        second = v.gather(1, (place - h - 1).clamp(0, most))
-        tokens = torch.where(place < h, first, second).masked_fill(place == h, self.separator)
-        return tokens.masked_fill(place > last, self.pad)
+        place = torch.arange(self.max_len, device=u.device)
+        most = u.shape[1]
+        v = v.masked_fill(place[:most] >= last - h, self.pad)
+        tail = F.pad(F.pad(v, (1, 0), value=self.separator), (0, 1), value=self.pad)
+        tail = tail.gather(1, (place - h).clamp(0, most + 1))  # the separator at position h
+        return torch.where(place < h, F.pad(u, (0, self.max_len - most)), tail)
 
     def _classify(self, u: Tensor, v: Tensor, h: Tensor) -> Batch:
         """Asks after the last symbol whether u = v."""

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from companion.experiments.shuffle import permutations
 from companion.experiments.task import TASKS, Batch
 
 LABELS = 2
@@ -48,14 +49,13 @@ class MultiQueryRecall:
 
     def sample(self, batch: int, *, rng: torch.Generator, exact: bool = False) -> Batch:
         """`batch` examples, all of N pairs; see `companion.experiments.task.Task`."""
-        options = {"generator": rng, "device": rng.device}
-        keys = LABELS + torch.rand(batch, self.alphabet, **options).argsort(1)[:, : self.N]
-        labels = torch.randint(LABELS, (batch, self.N), **options)
-        order = torch.rand(batch, self.N, **options).argsort(1)[:, : self.queries]
-        pairs = torch.stack([keys, labels], dim=-1).flatten(1)  # (B, 2N)
+        keys = permutations(batch, self.alphabet, rng=rng)[:, : self.N]
+        labels = torch.randint(LABELS, (batch, self.N), generator=rng, device=rng.device)
+        asked, place = self._ask(keys, rng)
+        pairs = torch.stack([LABELS + keys, labels], dim=-1).flatten(1)  # (B, 2N)
         read = 2 * self.N + torch.arange(self.queries, device=rng.device)
-        tokens = torch.cat([pairs, keys.gather(1, order)], dim=1)
-        return Batch(tokens, read.repeat(batch, 1), labels.gather(1, order))
+        tokens = torch.cat([pairs, LABELS + asked], dim=1)
+        return Batch(tokens, read.repeat(batch, 1), labels.gather(1, place))
 
     def label(self, tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B R"]:
         """The label that followed each key when it first came."""
@@ -64,6 +64,11 @@ class MultiQueryRecall:
             paired = dict(zip(row[: 2 * self.N : 2], row[1 : 2 * self.N : 2], strict=True))
             answers.append([paired[key] for key in row[2 * self.N :]])
         return torch.tensor(answers, dtype=torch.int64).view(len(answers), self.queries)
+
+    def _ask(self, keys: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Keys (B, R) to ask for, counted from 0, and the pairs whose labels are the answers."""
+        place = permutations(len(keys), self.N, rng=rng)[:, : self.queries]
+        return keys.gather(1, place), place
 
     @staticmethod
     def _queries(N: int) -> int:

@@ -87,7 +87,9 @@ class Result:
 
     `status` is "reached" (accuracy `stop_at` at two checks in a row), "finished" (steps spent) or
     "diverged" (the loss became infinite or NaN; never a success, whatever the accuracies say).
-    `final` is measured with the last weights, `best` with those of the best check.
+    `final` is measured with the last weights, `best` with those of the best check. `more` holds
+    what else was measured with these: "examples", those of which all answers are right, where an
+    example asks more than once; and the score on each further exam of the task.
     """
 
     run: Run
@@ -100,6 +102,7 @@ class Result:
     seconds: float  # wall time of the training, checks included
     cpu_seconds: float  # processor time of the same; on a busy machine the better measure
     provenance: dict[str, Any] = field(default_factory=dict)
+    more: dict[str, Score] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -116,6 +119,7 @@ class Result:
             "final": asdict(self.final),
             "best": asdict(self.best),
             "best_step": self.best_step,
+            **({"more": {k: asdict(v) for k, v in self.more.items()}} if self.more else {}),
             "seconds": self.seconds,
             "cpu_seconds": self.cpu_seconds,
             "provenance": self.provenance,
@@ -151,6 +155,7 @@ class Result:
             curve=[Check(s, nan if x is None else x, a) for s, x, a in content["curve"]],
             final=Score(**content["final"]),
             best=Score(**content["best"]),
+            more={k: Score(**v) for k, v in content.get("more", {}).items()},
             **{k: content[k] for k in PLAIN},
         )
 

@@ -25,7 +25,8 @@ class Run:
     False
 
     Raises ValueError for an unknown task, model or schedule, naming the known ones, for a length
-    that the task does not have, and for a number that is not positive where it must be.
+    that the task does not have, and for a number that is not positive where it must be; TypeError
+    for a fraction where a whole number is due.
     """
 
     task: str  # name in TASKS
@@ -37,6 +38,7 @@ class Run:
     heads: int = 4  # H; paper: 4, 8
     positions: str = "learned"  # paper: absolute encodings
     tied: bool = False  # index tokens are position vectors, as in Theorem 1; paper: no
+    embedding_std: float = 0.02  # of token and position vectors at the start; paper: not stated
     learning_rate: float = 1e-3  # of Adam; paper: 1e-2 … 1e-6, tuned
     schedule: str = "constant"  # or "cosine", down to zero; paper: not stated
     steps: int = 2000  # optimiser steps at most; paper: 250,000
@@ -48,6 +50,7 @@ class Run:
     evaluate: int = 5000  # fresh examples of length N at the end; paper: 5000
 
     def __post_init__(self) -> None:
+        self._check_whole_numbers()
         if self.model not in MODELS:
             known = ", ".join(sorted(MODELS))
             raise ValueError(f"got model {self.model!r}, expected one of: {known}")
@@ -63,6 +66,12 @@ class Run:
             raise ValueError(f"got learning_rate={self.learning_rate}, expected a positive number")
         self.build_task()
         self.model_config()
+
+    def _check_whole_numbers(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "int" and (isinstance(value, bool) or not isinstance(value, int)):
+                raise TypeError(f"got {field.name}={value!r}, expected a whole number")
 
     def build_task(self) -> Task:
         """The task at this run's length."""
@@ -80,6 +89,7 @@ class Run:
             max_len=task.max_len,
             positions=self.positions,
             tied_from=self.alphabet if self.tied else None,
+            embedding_std=self.embedding_std,
         )
 
     def replace(self, **changes: Any) -> Run:

@@ -8,6 +8,7 @@ from pathlib import Path
 import companion
 from companion.experiments.provenance import checkout
 from companion.experiments.result import Result
+from companion.experiments.run import Run
 
 
 def results_dir() -> Path:
@@ -34,6 +35,11 @@ def save(result: Result, folder: str | Path) -> Path:
         os.fsync(file.fileno())
     os.replace(draft, path)
     return path
+
+
+def checkpoint_path(run: Run, folder: str | Path) -> Path:
+    """Where a run is kept while it is not finished, beside the results of `folder`."""
+    return Path(folder) / ".running" / f"{run.name}.safetensors"
 
 
 def load_file(path: str | Path) -> Result:

@@ -8,17 +8,28 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+NOTHING = -100  # a target where nothing is asked; PyTorch's cross entropy passes over it
+
 
 class Batch(NamedTuple):
     """B examples of T tokens, each asking R questions.
 
-    The answer to question r of example b is due after token `read[b, r]` and is `targets[b, r]`.
-    What follows the last position read does not matter.
+    The answer to question r of example b is due after token `read[b, r]` and is `targets[b, r]`;
+    `NOTHING` where nothing is asked. What follows the last position read does not matter.
     """
 
     tokens: Int[Tensor, "B T"]
     read: Int[Tensor, "B R"]
     targets: Int[Tensor, "B R"]
+
+
+def answered(targets: Int[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
+    """Where an answer is due: only these count, in the loss and in every score.
+
+    >>> answered(torch.tensor([[1, 0], [2, NOTHING]])).tolist()
+    [[True, True], [True, False]]
+    """
+    return targets != NOTHING
 
 
 @runtime_checkable
@@ -46,6 +57,18 @@ class Task(Protocol):
 
 
 TASKS: dict[str, type] = {}
+
+
+def exams(task: Task) -> dict[str, Task]:
+    """Other tasks that a model trained on `task` is examined on too, by name.
+
+    A task that has some says so by a method `exams`: harder or longer examples of the same kind.
+
+    >>> list(exams(build_task("index-lookup", N=20, alphabet=64)))
+    []
+    """
+    listed = getattr(task, "exams", None)
+    return {} if listed is None else listed()
 
 
 def build_task(name: str, N: int, alphabet: int) -> Task:

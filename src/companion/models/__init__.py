@@ -1,19 +1,37 @@
 """The compared architectures behind one interface: `logits, state = model(tokens, state)`."""
 
 from companion.models.base import MODELS, ModelConfig, SequenceModel, State, build, register
-from companion.models.linear_transformer import LinearTransformer
+from companion.models.deltanet import DeltaNet, DeltaNetNegative
+from companion.models.dss import DSS, DSSSoftmax
+from companion.models.linear_transformer import LinearTransformer, LinearUnnormalised
 from companion.models.lstm import LSTM
+from companion.models.mamba import Mamba
 from companion.models.positions import POSITIONS
 from companion.models.quantized import Quantized
+from companion.models.quasi_lstm import QuasiLSTM
+from companion.models.recurrent_delta import RecurrentDelta
+from companion.models.retnet import RetNet, RetNetPlain
+from companion.models.srwm import SRWM
 from companion.models.transformer import Transformer
 
 __all__ = [
+    "DSS",
     "LSTM",
     "MODELS",
     "POSITIONS",
+    "SRWM",
+    "DSSSoftmax",
+    "DeltaNet",
+    "DeltaNetNegative",
     "LinearTransformer",
+    "LinearUnnormalised",
+    "Mamba",
     "ModelConfig",
     "Quantized",
+    "QuasiLSTM",
+    "RecurrentDelta",
+    "RetNet",
+    "RetNetPlain",
     "SequenceModel",
     "State",
     "Transformer",

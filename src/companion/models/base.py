@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from companion.models.positions import POSITIONS
+from companion.models.positions import INIT_STD, POSITIONS, VECTORLESS
 
 
 class State(NamedTuple):
@@ -55,8 +55,9 @@ class ModelConfig:
     >>> ModelConfig(vocab=85, classes=64)  # doctest: +ELLIPSIS
     ModelConfig(vocab=85, classes=64, width=64, depth=1, heads=4, max_len=512, ...)
 
-    Raises ValueError for a size below one, a width that the heads do not divide, positions of an
-    unknown name, or tied index tokens that lie outside the vocabulary or have no position vector.
+    Raises ValueError for a size that is not positive, a width that the heads do not divide,
+    positions of an unknown name, or tied index tokens that lie outside the vocabulary or have no
+    position vector.
     """
 
     vocab: int  # different tokens; Index Lookup: |Σ| + N + 1
@@ -65,8 +66,10 @@ class ModelConfig:
     depth: int = 1  # layers; paper: 1, 2, 4, 6 (LSTM: up to 3)
     heads: int = 4  # H, attention and its linear form only; paper: 4, 8
     max_len: int = 512  # rows of the position table; paper: at most 400 symbols and a query
-    positions: str = "learned"  # paper: absolute encodings; recurrent models ignore this
+    positions: str = "learned"  # paper: absolute encodings; models that read in order ignore this
     tied_from: int | None = None  # from this token on, token is position vector (Theorem 1)
+    embedding_std: float = INIT_STD  # of token and position vectors; an LSTM's tokens have 1
+    state_size: int | None = None  # N, per coordinate: DSS, complex (None: 64), and Mamba (16)
 
     def __post_init__(self) -> None:
         for name in ("vocab", "classes", "width", "depth", "heads", "max_len"):
@@ -79,14 +82,20 @@ class ModelConfig:
         if self.positions not in POSITIONS:
             known = ", ".join(POSITIONS)
             raise ValueError(f"got positions={self.positions!r}, expected one of: {known}")
+        if not 0 < self.embedding_std < math.inf:
+            raise ValueError(f"got embedding_std={self.embedding_std}, expected a positive number")
+        if self.state_size is not None and self.state_size < 1:
+            raise ValueError(f"got state_size={self.state_size}, expected at least 1")
         if self.tied_from is not None:
             self._check_tied(self.tied_from)
 
     def _check_tied(self, first: int) -> None:
         if not 0 <= first < self.vocab:
             raise ValueError(f"got tied_from={first}, expected a token of vocab={self.vocab}")
-        if self.positions == "none":
-            raise ValueError(f"got tied_from={first} and positions='none', expected positions")
+        if self.positions in VECTORLESS:
+            raise ValueError(
+                f"got tied_from={first} and positions={self.positions!r}, expected position vectors"
+            )
         if self.vocab - first > self.max_len:
             raise ValueError(
                 f"got {self.vocab - first} tied tokens (vocab={self.vocab}, tied_from={first}), "

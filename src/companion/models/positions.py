@@ -1,9 +1,9 @@
 """How a model knows where it is: absolute position vectors, learned or fixed.
 
 The rows of every fixed table have the length that a learned row has on average before training,
-`INIT_STD`·√D, so that only their directions differ. "random" rows are the nearly orthogonal vectors
-of Lemma 2 (Johnson–Lindenstrauss), "binary" rows the shortest table with distinct rows, "one-hot"
-rows exactly orthogonal.
+`std`·√D, so that only their directions differ. "random" rows are the nearly orthogonal vectors of
+Lemma 2 (Johnson–Lindenstrauss), "binary" rows the shortest table with distinct rows, "one-hot" rows
+exactly orthogonal. "rotary" positions are no vectors: attention turns queries and keys instead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-INIT_STD = 0.02  # of token and learned position vectors, as in GPT-2
+INIT_STD = 0.02  # of token and learned position vectors unless told otherwise, as in GPT-2
 
 
 def one_hot(rows: int, width: int) -> Float[Tensor, "rows width"]:
@@ -59,6 +59,26 @@ def sinusoidal(rows: int, width: int) -> Float[Tensor, "rows width"]:
     return torch.cat([angle.sin(), angle.cos()], dim=-1)[:, :width]
 
 
+def rotate(
+    x: Float[Tensor, "*B T d"], place: Int[Tensor, "*P"], rate: Float[Tensor, " half"]
+) -> Float[Tensor, "*B T d"]:
+    """Each row with its coordinates, in pairs (i, i + half), turned by the angles `place`·`rate`.
+
+    Inner products of turned rows depend on the difference of their places only. The last of an odd
+    number of coordinates stays as it is.
+
+    >>> quarter = torch.tensor([math.pi / 2])
+    >>> rotate(torch.tensor([[1.0, 0.0, 7.0]]), torch.tensor([1]), quarter).round().tolist()
+    [[-0.0, 1.0, 7.0]]
+    """
+    half = x.shape[-1] // 2
+    angle = place[..., None] * rate  # (…, T, half)
+    sin, cos = angle.sin(), angle.cos()
+    a, b, rest = x.split((half, half, x.shape[-1] - 2 * half), dim=-1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], dim=-1)
+
+
+VECTORLESS = ("none", "rotary")
 POSITIONS: dict[str, Callable[[int, int], Tensor] | None] = {
     "learned": None,
     "none": None,
@@ -66,19 +86,20 @@ POSITIONS: dict[str, Callable[[int, int], Tensor] | None] = {
     "binary": binary,
     "random": random,
     "sinusoidal": sinusoidal,
+    "rotary": None,
 }
 
 
 class Positions(nn.Module):
     """A table with one vector for each of `rows` positions, learned or fixed."""
 
-    def __init__(self, kind: str, rows: int, width: int) -> None:
+    def __init__(self, kind: str, rows: int, width: int, std: float = INIT_STD) -> None:
         super().__init__()
         make = POSITIONS[kind]
         if make is None:
-            self.table = nn.Parameter(torch.empty(rows, width).normal_(std=INIT_STD))
+            self.table = nn.Parameter(torch.empty(rows, width).normal_(std=std))
         else:
-            length = INIT_STD * math.sqrt(width)
+            length = std * math.sqrt(width)
             self.register_buffer("table", length * F.normalize(make(rows, width), dim=-1))
 
     def forward(self, place: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape D"]:
@@ -96,13 +117,21 @@ class Embedding(nn.Module):
     """
 
     def __init__(
-        self, vocab: int, width: int, max_len: int, positions: str, tied_from: int | None = None
+        self,
+        vocab: int,
+        width: int,
+        max_len: int,
+        positions: str,
+        tied_from: int | None = None,
+        std: float = INIT_STD,
     ) -> None:
         super().__init__()
         self.max_len, self.tied_from = max_len, tied_from
         self.token = nn.Embedding(vocab, width)
-        nn.init.normal_(self.token.weight, std=INIT_STD)
-        self.position = None if positions == "none" else Positions(positions, max_len, width)
+        nn.init.normal_(self.token.weight, std=std)
+        self.position = None
+        if positions not in VECTORLESS:
+            self.position = Positions(positions, max_len, width, std)
 
     def forward(self, tokens: Int[Tensor, "*B T"], t: int = 0) -> Float[Tensor, "*B T D"]:
         x = self.token(tokens)

@@ -9,6 +9,7 @@ layers address axes from the right, so a further leading axis would pass through
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -66,22 +67,23 @@ class Mixer(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, x: Tensor, state: tuple[Tensor, ...], rows: Tensor | None
+        self, x: Tensor, state: State, rows: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """From all rows of the chunk, x (B, T, D), the outputs of `rows`, (B, R, D), and the state
-        after the chunk."""
+        """From all rows of the chunk, x (B, T, D), and this layer's state before it: the outputs of
+        `rows`, (B, R, D), and the tensors of the state after it."""
 
 
 class MultiHead(Mixer):
     """A mixer that compares queries with keys and passes on values, in H heads of d = D / H."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, config: ModelConfig, *, bias: bool = True) -> None:
         super().__init__()
-        self.heads, self.size = heads, width // heads
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width)
-        self.value = nn.Linear(width, width)
-        self.output = nn.Linear(width, width)
+        width, self.heads = config.width, config.heads
+        self.size = width // self.heads
+        self.query = nn.Linear(width, width, bias)
+        self.key = nn.Linear(width, width, bias)
+        self.value = nn.Linear(width, width, bias)
+        self.output = nn.Linear(width, width, bias)
 
     def project(self, x: Tensor, rows: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, H, R, d) of the wanted rows; keys and values (B, H, T, d) of all."""
@@ -93,34 +95,44 @@ class MultiHead(Mixer):
 class Block(nn.Module):
     """One layer: mix positions, then transform each on its own."""
 
-    def __init__(self, mixer: Mixer, width: int) -> None:
+    norm: ClassVar[Callable[[int], nn.Module]] = nn.LayerNorm  # also before the read-out
+
+    def __init__(self, mixer: Mixer, config: ModelConfig) -> None:
         super().__init__()
-        self.norm_mix, self.mix = nn.LayerNorm(width), mixer
-        self.norm_mlp = nn.LayerNorm(width)
+        width = config.width
+        self.norm_mix, self.mix = self.norm(width), mixer
+        self.norm_mlp = self.norm(width)
         self.mlp = nn.Sequential(
             nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
         )
 
     def forward(
-        self, x: Tensor, state: tuple[Tensor, ...], rows: Tensor | None
+        self, x: Tensor, state: State, rows: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        mixed, state = self.mix(self.norm_mix(x), state, rows)
+        mixed, tensors = self.mix(self.norm_mix(x), state, rows)
         x = take_rows(x, rows) + mixed  # (B, R, D)
-        return x + self.mlp(self.norm_mlp(x)), state
+        return x + self.mlp(self.norm_mlp(x)), tensors
 
 
 class Stack(SequenceModel):
-    """Embedding, `depth` blocks around the class attribute `mixer`, norm and read-out."""
+    """Embedding, `depth` blocks around the class attribute `mixer`, norm and read-out.
+
+    A mixer that is `ordered` knows by itself in which order it reads and gets no position vectors.
+    """
 
     mixer: ClassVar[type[Mixer]]
+    ordered: ClassVar[bool] = False
+    block: ClassVar[type[Block]] = Block
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         c = config
-        self.embedding = Embedding(c.vocab, c.width, c.max_len, c.positions, c.tied_from)
-        blocks = [Block(self.mixer(c.width, c.heads), c.width) for _ in range(c.depth)]
-        self.blocks = nn.ModuleList(blocks)
-        self.norm = nn.LayerNorm(c.width)
+        positions = "none" if self.ordered else c.positions
+        self.embedding = Embedding(
+            c.vocab, c.width, c.max_len, positions, c.tied_from, c.embedding_std
+        )
+        self.blocks = nn.ModuleList(self.block(self.mixer(c), c) for _ in range(c.depth))
+        self.norm = self.block.norm(c.width)
         self.head = nn.Linear(c.width, c.classes)
 
     def state_shapes(self, t: int) -> tuple[tuple[int, ...], ...]:
@@ -133,7 +145,7 @@ class Stack(SequenceModel):
         per_layer = len(state.tensors) // len(self.blocks)
         tensors: list[Tensor] = []
         for i, block in enumerate(self.blocks):
-            before = state.tensors[i * per_layer : (i + 1) * per_layer]
+            before = State(state.t, state.tensors[i * per_layer : (i + 1) * per_layer])
             last = i == len(self.blocks) - 1
             x, after = block(x, before, read if last else None)
             tensors.extend(after)

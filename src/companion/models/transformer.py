@@ -13,26 +13,44 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from companion.models.base import register
+from companion.models.base import ModelConfig, State, register
+from companion.models.positions import rotate
 from companion.models.stack import MultiHead, Stack, merge_heads, visible
 
 
 class Attention(MultiHead):
-    """Softmax attention; state: k and v, each (B, H, t, d)."""
+    """Softmax attention; state: k and v, each (B, H, t, d).
+
+    With rotary positions (Su et al. 2021) each q and k is turned by its place, so that ⟨q_r, k_j⟩
+    knows r - j; k is remembered as turned.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.rotary = config.positions == "rotary"
 
     def state_shapes(self, t: int) -> tuple[tuple[int, ...], ...]:
         return (self.heads, t, self.size), (self.heads, t, self.size)
 
     def forward(
-        self, x: Tensor, state: tuple[Tensor, ...], rows: Tensor | None
+        self, x: Tensor, state: State, rows: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         q, k, v = self.project(x, rows)
-        past = state[0].shape[-2]
-        if past:
-            k, v = (torch.cat(pair, dim=-2) for pair in zip(state, (k, v), strict=True))
-        mask = visible(rows, x.shape[-2], past, x.device)
+        if self.rotary:
+            place = state.t + torch.arange(x.shape[-2], device=x.device)
+            q = self.turn(q, place if rows is None else state.t + rows[..., None, :])
+            k = self.turn(k, place)
+        if state.t:
+            k, v = (torch.cat(pair, dim=-2) for pair in zip(state.tensors, (k, v), strict=True))
+        mask = visible(rows, x.shape[-2], state.t, x.device)
         o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (B, H, R, d)
         return self.output(merge_heads(o)), (k, v)
+
+    def turn(self, x: Tensor, place: Tensor) -> Tensor:
+        """The rows of x turned by their places, at geometric rates from 1 to almost 1/10000."""
+        half = self.size // 2
+        step = torch.arange(half, dtype=x.dtype, device=x.device) / max(half, 1)
+        return rotate(x, place, 10000.0**-step)
 
 
 @register("transformer")

@@ -1,0 +1,212 @@
+"""DSS: each coordinate runs through its own linear system, diagonal and complex, with N modes.
+
+    s_t = e^z s_{t-1} + u_t,   y_t = Re Σ_n w_n s_{t,n} + D u_t,   out = W gelu(y)
+
+(Gupta, Gu, Berant 2022). How long a symbol is remembered does not depend on what it is: y is u
+convolved with the kernel K_l = Re Σ_n w_n e^{z_n l}. Training works with K; what Alice sends is s,
+2·N·D numbers per layer.
+
+"dss" has the exponential weights w = W (e^z - 1) / λ and only modes that decay, Re λ < 0. In
+"dss_softmax" λ is free and a mode's kernel is divided by its sum over L symbols, as in a softmax:
+w = W / (λ Σ_{l < L} e^{z l}). So both parties must know L before they start: it is `max_len`, and
+longer sequences are refused. What belongs to a mode that grows is divided by e^{z (L-1)}, its
+largest value, before anything is summed.
+
+| symbol | shape        | meaning                                                        |
+|--------|--------------|----------------------------------------------------------------|
+| λ      | (N,)         | modes, shared by all coordinates                               |
+| z      | (D, N)       | λ times each coordinate's step size, one for Re and one for Im |
+| s, w   | (…, D, N)    | state; weight of each mode in the output                       |
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Complex, Float
+from torch import Tensor, nn
+
+from companion.models.base import ModelConfig, State, register
+from companion.models.stack import Mixer, Stack, take_rows
+
+STATE = 64  # N unless told otherwise
+DT_MIN, DT_MAX = 1e-3, 1e-1  # step sizes before training, evenly spread in the logarithm
+FEW = 4  # up to so many rows are summed up one by one; for more the whole convolution is faster
+SMALLEST = 1e-7  # keeps quotients finite
+
+
+def hippo_modes(n: int) -> Complex[Tensor, " n"]:
+    """λ before training: -1/2 + the n eigenvalues with positive imaginary part, largest first, of
+    the skew-symmetric part of the HiPPO matrix of size 2n.
+
+    >>> [round(x, 3) for x in hippo_modes(2).imag.tolist()]
+    [2.984, 0.429]
+    """
+    side = (2 * torch.arange(2 * n, dtype=torch.float64) + 1).sqrt()
+    lower = torch.outer(side, side).tril(-1) / 2
+    frequency = torch.linalg.eigvalsh(1j * (lower - lower.mT)).flip(-1)[:n]  # 1j × skew: Hermitian
+    return torch.complex(torch.full_like(frequency, -0.5), frequency)
+
+
+class Modes(Mixer):
+    """The exponential form; state: s (B, D, N, 2), real and imaginary parts."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width, n = config.width, config.state_size or STATE
+        self.width, self.n, self.total = width, n, config.max_len
+        log_dt = nn.init.uniform_(torch.empty(width, 1), math.log(DT_MIN), math.log(DT_MAX))
+        self.log_dt = nn.Parameter(log_dt.repeat(1, 2))  # for Re λ and for Im λ
+        rates = hippo_modes(n).to(torch.complex64)
+        self.log_decay = nn.Parameter((-rates.real).log())
+        self.frequency = nn.Parameter(rates.imag.clone())
+        self.W = nn.Parameter(torch.empty(width, n, 2).normal_())
+        self.D = nn.Parameter(torch.empty(width).normal_())
+        self.output = nn.Linear(width, width)
+
+    def state_shapes(self, t: int) -> tuple[tuple[int, ...], ...]:
+        return ((self.width, self.n, 2),)
+
+    def system(self) -> tuple[Tensor, Tensor, Tensor]:
+        """z and w, and the logarithm that each mode is divided by: none, as all decay."""
+        rates = torch.complex(-exact(self.log_decay).exp(), exact(self.frequency))
+        z = self.per_step(rates)
+        return z, as_complex(self.W) * (z.exp() - 1) / rates, torch.zeros_like(z)
+
+    def per_step(self, rates: Tensor) -> Tensor:
+        """z. Its angle is reduced: angles of hundreds, times l, would lose their last digits."""
+        dt = exact(self.log_dt).exp()
+        angle = torch.remainder(dt[:, 1:] * rates.imag, 2 * math.pi)
+        return torch.complex(dt[:, :1] * rates.real, angle)
+
+    def forward(
+        self, x: Tensor, state: State, rows: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        z, w, scale = self.system()
+        u, length = exact(x), x.shape[-2]
+        y = convolve(u, response(w, z, length, scale), rows)
+        s = respond(u, z, scale)
+        if state.t:  # else there is no past
+            before = as_complex(state.tensors[0]) * z.exp()
+            past = response(w * before, z, length, torch.zeros_like(z))
+            y = y + take_rows(past.mT, rows)
+            s = s + before * (z * (length - 1)).exp()
+        y = y.to(x.dtype) + self.D * take_rows(x, rows)
+        return self.output(F.gelu(y)), (torch.view_as_real(s).to(x.dtype),)
+
+
+class SoftmaxModes(Modes):
+    """The softmax form over `max_len` symbols, with λ as it is."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        decay = self.log_decay.detach().exp()
+        self.rate = nn.Parameter(torch.stack([-decay, self.frequency.detach()], dim=-1))
+        del self.log_decay, self.frequency
+
+    def system(self) -> tuple[Tensor, Tensor, Tensor]:
+        rates = as_complex(self.rate)
+        z = self.per_step(rates)
+        grows = rates.real > 0
+        inward = torch.where(grows, -z, z)  # the sum over a growing mode, from its other end
+        total = ((inward * self.total).exp() - 1) * rates
+        inverse = total.conj() / (total.abs().square() + SMALLEST)
+        w = as_complex(self.W) * (inward.exp() - 1) * inverse
+        return z, w, torch.where(grows, z * (self.total - 1), 0)
+
+    def forward(
+        self, x: Tensor, state: State, rows: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        end = state.t + x.shape[-2]
+        if end > self.total:
+            raise ValueError(
+                f"got {end} symbols ({state.t} read before), expected max_len={self.total}"
+            )
+        return super().forward(x, state, rows)
+
+
+def exact(x: Tensor) -> Tensor:
+    """x in float32 at least: nothing narrower has complex numbers."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def as_complex(x: Tensor) -> Tensor:
+    """(…, 2) as complex numbers."""
+    return torch.view_as_complex(exact(x).contiguous())
+
+
+def as_real(x: Tensor) -> Tensor:
+    """Complex (…, N) as (…, 2N)."""
+    return torch.view_as_real(x.resolve_conj()).flatten(-2)
+
+
+def powers(z: Tensor, length: int, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Factors, each about √length long, of e^{z l - scale} for l = step·i + j: those of i and of j,
+    (D, √T, N). They cost little, and no array of T·N·D exponentials is needed."""
+    step = math.isqrt(length - 1) + 1
+    j = torch.arange(step, dtype=z.real.dtype, device=z.device)[:, None]
+    i = step * j[: -(-length // step)]
+    z, scale = z[:, None], scale[:, None]
+    return (z * i - scale).exp(), (z * j).exp()
+
+
+def response(
+    w: Complex[Tensor, "*B D N"], z: Complex[Tensor, "D N"], length: int, scale: Tensor
+) -> Float[Tensor, "*B D T"]:
+    """Re Σ_n w_n e^{z_n l - scale_n} for l = 0, …, length - 1: a matrix product of the factors.
+
+    >>> one, decay = torch.ones(1, 1) + 0j, torch.full((1, 1), math.log(0.5)) + 0j
+    >>> response(one, decay, 3, 0 * one).tolist()
+    [[1.0, 0.5, 0.25]]
+    """
+    coarse, fine = powers(z, length, scale)
+    grid = as_real(w[..., None, :] * coarse) @ as_real(fine.conj()).mT  # (…, D, √T, √T)
+    return grid.flatten(-2)[..., :length]
+
+
+def respond(
+    u: Float[Tensor, "*B T D"], z: Complex[Tensor, "D N"], scale: Tensor
+) -> Complex[Tensor, "*B D N"]:
+    """The state Σ_j e^{z (T-1-j) - scale} u_j that a chunk leaves behind."""
+    length = u.shape[-2]
+    coarse, fine = powers(z, length, scale)
+    every = (coarse[:, :, None] * fine[:, None]).flatten(1, 2)[:, :length]  # (D, T, N)
+    s = torch.einsum("...td,dtm->...dm", u.flip(-2), as_real(every))
+    return torch.view_as_complex(s.unflatten(-1, (-1, 2)).contiguous())
+
+
+def convolve(
+    u: Float[Tensor, "*B T D"], kernel: Float[Tensor, "D T"], rows: Tensor | None
+) -> Float[Tensor, "*B R D"]:
+    """Σ_{j ≤ r} K_{r-j} u_j for each wanted row r, by Fourier transforms unless they are few."""
+    length = u.shape[-2]
+    if rows is None or rows.shape[-1] > FEW:
+        twice = 2 * length  # no wrap-around
+        spectrum = torch.fft.rfft(u.mT, twice) * torch.fft.rfft(kernel, twice)
+        return take_rows(torch.fft.irfft(spectrum, twice)[..., :length].mT, rows)
+    lag = rows[..., None] - torch.arange(length, device=u.device)  # (…, R, T)
+    lag = torch.where(lag < 0, length, lag)  # the kernel's last row is one of zeros
+    weight = F.embedding(lag, F.pad(kernel, (0, 1)).mT)  # (…, R, T, D)
+    return (weight * u[..., None, :, :]).sum(-2)
+
+
+@register("dss")
+class DSS(Stack):
+    """`depth` layers of N modes per coordinate and GELU MLP; `heads`, `positions` and `tied_from`
+    have no effect.
+
+    >>> from companion.models import ModelConfig
+    >>> DSS(ModelConfig(vocab=85, classes=64)).state_shapes(10)
+    ((64, 64, 2),)
+    """
+
+    mixer, ordered = Modes, True
+
+
+@register("dss_softmax")
+class DSSSoftmax(Stack):
+    """The same in the softmax form, for sequences of at most `max_len` symbols."""
+
+    mixer, ordered = SoftmaxModes, True

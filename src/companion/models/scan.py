@@ -1,0 +1,130 @@
+"""The selective scan: a linear recurrence whose decay depends on the input, with its gradients.
+
+    h_t = exp(dt_t A) ∘ h_{t-1} + B_t (dt_t u_t)ᵀ,   y_t = C_tᵀ h_t
+
+| symbol | shape, time first | meaning                                            |
+|--------|-------------------|----------------------------------------------------|
+| h      | (…, N, E)         | state: N numbers for each of E channels            |
+| dt, u  | (T, …, E)         | step size, positive; input                         |
+| A      | (N, E)            | rates, negative: all decays lie between 0 and 1    |
+| B, C   | (T, …, N)         | how each symbol writes to, and reads from, N       |
+
+Written with torch's own operations and autograd, each step would leave several arrays of h's size
+behind for the backward pass. Here the forward pass keeps h only at the start of each segment of
+`SEGMENT` steps; the backward pass computes a segment again and walks it from its end. All work is
+done in place, on arrays of the size of h, whose last axis is long. Decays are multiplied one after
+another, never divided or summed up in logarithms: exp(dt A) can be as small as e⁻¹⁶⁰⁰.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+SEGMENT = 4  # steps computed again at a time; more keep fewer h in all, but more at a time
+
+
+def seg_scan(
+    dt: Float[Tensor, "T *B E"],
+    u: Float[Tensor, "T *B E"],
+    A: Float[Tensor, "N E"],
+    B: Float[Tensor, "T *B N"],
+    C: Float[Tensor, "T *B N"],
+    h: Float[Tensor, "*B N E"],
+) -> tuple[Float[Tensor, "T *B E"], Float[Tensor, "*B N E"]]:
+    """All y, and h after the last step.
+
+    >>> half, one = torch.full((3, 1, 1), math.log(2)), torch.ones(3, 1, 1)
+    >>> y, h = seg_scan(half, one / half, -one[0], one, one, 8 * one[:1])  # h ← h / 2 + 1
+    >>> y.flatten().tolist(), h.item()
+    ([5.0, 3.5, 2.75], 2.75)
+    """
+    return _SegmentScan.apply(dt, dt * u, A, B, C, h)
+
+
+def plain_scan(
+    dt: Float[Tensor, "T *B E"],
+    u: Float[Tensor, "T *B E"],
+    A: Float[Tensor, "N E"],
+    B: Float[Tensor, "T *B N"],
+    C: Float[Tensor, "T *B N"],
+    h: Float[Tensor, "*B N E"],
+) -> tuple[Float[Tensor, "T *B E"], Float[Tensor, "*B N E"]]:
+    """The same, literally; its gradients are those of autograd."""
+    rows = []
+    for dt_t, u_t, B_t, C_t in zip(dt, u, B, C, strict=True):
+        h = torch.exp(dt_t[..., None, :] * A) * h + B_t[..., None] * (dt_t * u_t)[..., None, :]
+        rows.append((C_t[..., None] * h).sum(-2))
+    return torch.stack(rows) if rows else u, h
+
+
+class _SegmentScan(torch.autograd.Function):
+    """`seg_scan` with w = dt ∘ u in the place of u."""
+
+    @staticmethod
+    def forward(ctx, dt, w, A, B, C, h):
+        kept = h.new_empty(-(-len(dt) // SEGMENT), *h.shape)
+        y, h, decay = torch.empty_like(w), h.clone(), torch.empty_like(h)
+        rate = _rate(A)
+        for t, (dt_t, w_t, y_t, B_t, C_t) in enumerate(_steps((dt, w, y), (B, C))):
+            if t % SEGMENT == 0:
+                kept[t // SEGMENT] = h
+            _decay(dt_t, rate, decay)
+            h.mul_(decay).addcmul_(B_t, w_t)
+            torch.matmul(C_t.mT, h, out=y_t)
+        ctx.save_for_backward(dt, w, A, B, C, kept)
+        return y, h
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dy, dh):
+        """With g the gradient of h_t: ∂C_t = h_t dy_t, ∂B_t = g w_t, ∂w_t = B_tᵀ g. Of dt_t A it is
+        decay ∘ g ∘ h_{t-1}, and of h_{t-1} it is decay ∘ g."""
+        dt, w, A, B, C, kept = ctx.saved_tensors
+        d_dt, d_w, d_B, d_C = (torch.empty_like(x) for x in (dt, w, B, C))
+        g, d_A, product = dh.clone(), torch.zeros_like(dh), torch.empty_like(dh)
+        steps = list(_steps((dt, w, dy, d_dt, d_w), (B, C, d_B, d_C)))
+        decays, hs = kept.new_empty(2, SEGMENT, *dh.shape).unbind()
+        for k in reversed(range(len(kept))):
+            segment = steps[k * SEGMENT : (k + 1) * SEGMENT]
+            h = [kept[k], *hs]
+            _again(segment, _rate(A), decays, h)
+            for i, step in reversed(list(enumerate(segment))):
+                dt_t, w_t, dy_t, d_dt_t, d_w_t, B_t, C_t, d_B_t, d_C_t = step
+                torch.matmul(h[i + 1], dy_t.mT, out=d_C_t)
+                g.addcmul_(C_t, dy_t)
+                torch.matmul(g, w_t.mT, out=d_B_t)
+                torch.matmul(B_t.mT, g, out=d_w_t)
+                g.mul_(decays[i])
+                torch.mul(g, h[i], out=product)
+                d_A.addcmul_(product, dt_t)
+                torch.sum(product.mul_(A), -2, keepdim=True, out=d_dt_t)
+        return d_dt, d_w, d_A.sum_to_size(A.shape), d_B, d_C, g
+
+
+def _steps(rows: tuple[Tensor, ...], columns: tuple[Tensor, ...]) -> zip:
+    """Views of every step: (…, 1, E) of `rows`, then (…, N, 1) of `columns`."""
+    views = [x.unsqueeze(-2).unbind() for x in rows] + [x.unsqueeze(-1).unbind() for x in columns]
+    return zip(*views, strict=True)
+
+
+def _again(segment: list, rate: Tensor, decays: Tensor, h: list[Tensor]) -> None:
+    """Fill in the decays of a segment and, from h[0], the states after its steps."""
+    for i, (dt_t, w_t, _, _, _, B_t, *_) in enumerate(segment):
+        _decay(dt_t, rate, decays[i])
+        torch.mul(decays[i], h[i], out=h[i + 1]).addcmul_(B_t, w_t)
+
+
+def _rate(A: Tensor) -> Tensor:
+    """A for powers of two, which cost half as much as powers of e on a CPU."""
+    return A * math.log2(math.e)
+
+
+def _decay(dt_t: Tensor, rate: Tensor, out: Tensor) -> None:
+    """exp(dt_t A)."""
+    torch.mul(dt_t, rate, out=out)
+    torch.exp2(out, out=out)
