@@ -30,6 +30,11 @@ EQUALITY = {"eq-random": 2, "eq-one": 1024, "eq-ncp": 1024}  # task: symbols
 EQUALITY_RATES = (5e-3, 1e-3, 3e-4)
 EQUALITY_MODELS = (("transformer", 1), ("transformer", 2), ("lstm", 1), ("dss", 1), ("mamba", 1))
 RECALL_RATES = (5e-3, 1e-3)
+LANGUAGES = {"parity": 2, "aa-star": 1, "abab-star": 2, "dyck-1": 2, "reset-dyck-1": 3,
+             "shuffle-2": 4, "counter-2": 2, "counter-3": 3}  # language: symbols  # fmt: skip
+LANGUAGE_MODELS = ("lstm", "quasi_lstm", "transformer", "linear_transformer", "linear_unnormalised",
+                   "deltanet", "deltanet_negative", "recurrent_delta", "srwm")  # fmt: skip
+LANGUAGE_RATES = (3e-3, 1e-3)
 
 Trials = Iterator[tuple[Run, int]]
 
@@ -131,6 +136,23 @@ def state_size(scale: str) -> Trials:
         yield _index(model, 50, width=width, learning_rate=lr, steps=steps), steps
 
 
+def languages(scale: str) -> Trials:
+    """Formal languages: training on 2 to 50 symbols, which is Bin0, where the rate is chosen too.
+
+    No model has positions, so that longer strings than those of training can be read.
+    """
+    models, tasks, rates, steps = {
+        "smoke": (("deltanet_negative",), ("parity",), LANGUAGE_RATES[:1], 20),
+        "laptop": (LANGUAGE_MODELS, LANGUAGES, LANGUAGE_RATES, 1000),
+        "paper": (LANGUAGE_MODELS, LANGUAGES, PAPER_RATES[:5], 50_000),
+    }[scale]
+    small = {"width": 32, "batch": 32, "validate": 300, "evaluate": 1000}
+    sizes = {"width": 512, "depth": 2, "heads": 8} if scale == "paper" else small
+    for task, model, lr in product(tasks, models, rates):
+        run = Run(task=task, alphabet=LANGUAGES[task], length=50, model=model, positions="none")
+        yield run.replace(learning_rate=lr, steps=steps, **sizes), steps
+
+
 def _index(model: str, N: int, **more) -> Run:
     return Run(task="index-lookup", length=N, model=model, **more)
 
@@ -157,6 +179,7 @@ STUDIES = {
         Study("figure-3", "Figure 3: Index Lookup, Mamba of different widths", figure_3),
         Study("figure-4", "Figure 4: Equality", figure_4),
         Study("recall", "Beyond the paper: associative recall", recall),
+        Study("languages", "Formal languages (Irie et al. 2023)", languages),
         Study("state-size", "Beyond the paper: accuracy against the bits of a state", state_size),
     )
 }

@@ -118,7 +118,7 @@ def even_with_more_steps() -> Verdict:
 def fastest_success(groups: Groups, N: int) -> float | None:
     """Steps, median over seeds, of the Transformer that is near-perfect at N first."""
     steps = [
-        median(r.steps for r in runs)
+        float(median(r.steps for r in runs))
         for (name, n), runs in groups.items()
         if n == N and name.startswith("transformer") and accuracy(runs) >= NEAR_PERFECT
     ]
