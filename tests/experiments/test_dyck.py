@@ -104,18 +104,30 @@ def test_half_of_the_labels_are_ones():
 
 def test_others_differ_in_one_to_a_tenth_of_the_places_all_equally_likely():
     task, members = Dyck(50), Dyck(50).members(20_000, rng=rng())
-    changed = task._replace(members, rng(1)) != members
+    changed = task._replace(members, rng(1))[0] != members
     assert chisquare(torch.bincount(changed.sum(1), minlength=6)[1:].numpy()).pvalue > 0.001
     assert changed.sum(1).max() == 5
     per_place = changed.sum(0).numpy()
     assert chisquare(per_place).pvalue > 0.001
 
 
+def test_words_that_are_members_all_the_same_keep_one_replaced_bracket():
+    task, members = Dyck(20), Dyck(20).members(20_000, rng=rng())
+    found, place, bracket = task._replace(members, rng(1))
+    one = members.scatter(1, place, bracket)
+    again = by_stack(found, 2, 2)
+    assert 100 < again.sum() < 300 and not by_stack(one, 2, 2).any()
+    expected = torch.where(again[:, None], one, found)
+    assert torch.equal(task.corrupt(members, rng=rng(1)), expected)
+    changed = (one != members).sum(1)
+    assert (changed == 1).all() and ((found == one) | (one == members)).all()
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_half_of_the_replaced_brackets_turn_and_half_change_their_kind(n):
     task = Dyck(20, 2 * n)
     members = task.members(20_000, rng=rng())
-    found = task._replace(members, rng(1))
+    found, *_ = task._replace(members, rng(1))
     at = members != found
     old, new = members[at], found[at]
     turned = new == old ^ 1

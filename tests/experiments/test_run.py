@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from companion.experiments import Run, figure_2_index
+from companion.experiments import Run
 
 RUN = Run(task="index-lookup", length=20, model="lstm")
 
@@ -58,18 +58,10 @@ def test_unknown_and_missing_fields_are_named():
         Run.from_dict({"task": "index-lookup"})
 
 
-def test_presets():
-    smoke, laptop, paper = (figure_2_index(scale) for scale in ("smoke", "laptop", "paper"))
-    for runs in (smoke, laptop, paper):
-        assert len({run.name for run in runs}) == len(runs)
-        assert all(Run.from_dict(run.to_dict()) == run for run in runs)
-    assert {run.length for run in laptop} == {20, 50, 100, 200}
-    assert {run.seed for run in laptop} == {0, 1, 2}
-    assert {run.steps for run in paper} == {250_000}
-    for runs in (smoke, laptop):
-        budget = {(r.model, r.length): r.steps for r in runs}
-        for (_, length), steps in budget.items():
-            if ("lstm", length) in budget:
-                assert steps <= budget["lstm", length]
-    with pytest.raises(ValueError, match="'large', expected one of: smoke, laptop, paper"):
-        figure_2_index("large")
+@pytest.mark.parametrize("change", [{"steps": 10.0}, {"seed": True}, {"width": "64"}])
+def test_what_is_no_whole_number_is_refused(change):
+    ((name, value),) = change.items()
+    run = RUN.replace()
+    object.__setattr__(run, name, value)  # the tests' own type checks would refuse it earlier
+    with pytest.raises(TypeError, match=f"{name}={value!r}, expected a whole number"):
+        run.__post_init__()

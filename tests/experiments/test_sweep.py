@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from companion.experiments import Run, load, sweep, table
-from companion.experiments.cli import add_sweep_command
+from companion.experiments import STUDIES, Run, Study, load, sweep, table
+from companion.experiments.cli import add_sweep_command, named
 
 TINY = Run(task="index-lookup", length=2, model="lstm", alphabet=2, width=4, heads=1, steps=10,
            check_every=5, validate=10, evaluate=20)  # fmt: skip
@@ -36,7 +36,8 @@ def test_stored_runs_are_skipped(tmp_path):
     assert again[:2] == first  # with their seconds: read, not trained again
     assert [r.run for r in again] == RUNS
     assert sorted(load(tmp_path), key=lambda r: r.run.seed) == again
-    assert lines[1].startswith("[1/1,") and RUNS[2].name in lines[1]
+    assert lines[1].startswith("expected: at most ")
+    assert lines[2].startswith("[1/1,") and RUNS[2].name in lines[2]
 
 
 @pytest.mark.slow
@@ -45,7 +46,7 @@ def test_workers_give_the_same_results(tmp_path):
     there, lines = run_sweep(RUNS, tmp_path / "there", workers=2)
     for a, b in zip(here, there, strict=True):
         assert (a.run, a.curve, a.final, a.best) == (b.run, b.curve, b.final, b.best)
-    assert len(lines) == 5
+    assert len(lines) == 6
 
 
 def test_failed_run_is_reported_and_the_others_are_stored(tmp_path, monkeypatch):
@@ -61,7 +62,7 @@ def test_failed_run_is_reported_and_the_others_are_stored(tmp_path, monkeypatch)
     lines = []
     with pytest.raises(RuntimeError, match=f"1 of 3 runs failed: {RUNS[1].name}"):
         sweep(RUNS, tmp_path, report=lines.append)
-    assert "FAILED, MemoryError: no room" in lines[2]
+    assert "FAILED, MemoryError: no room" in lines[3]
     assert [r.run.seed for r in load(tmp_path)] == [0, 2]
 
 
@@ -113,6 +114,44 @@ def test_impossible_number_of_workers_is_refused(tmp_path):
         run_sweep(RUNS, tmp_path, workers=0)
 
 
+def test_plan_is_asked_again_until_nothing_it_wants_is_missing(tmp_path):
+    def plan(results):
+        return RUNS[: len(results) + 1]
+
+    results, lines = run_sweep(plan, tmp_path)
+    assert [r.run for r in results] == RUNS
+    assert [line.split(" to train")[0][-1] for line in lines if "to train" in line] == list("111")
+    again, lines = run_sweep(plan, tmp_path)
+    assert again == results
+    assert not any(line.startswith("[") for line in lines)
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_results_and_reports_what_failed(tmp_path):
+    """In a process of its own: Ray leaves threads and sockets behind."""
+    runs = [run.to_dict() for run in RUNS]
+    script = f"""
+from companion.experiments import Run, sweep
+runs = [Run.from_dict(run) for run in {runs}]
+sweep(runs[:1], {str(tmp_path / "ray")!r})
+try:
+    sweep([*runs, runs[0].replace(width=4096, batch=2**40)], {str(tmp_path / "ray")!r},
+          workers=2, ray="local")
+except RuntimeError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "on Ray, local" in done.stdout
+    assert "1 of 4 runs failed" in done.stdout
+    assert "[1/3," in done.stdout  # the first was stored and is not trained again
+    here, _ = run_sweep(RUNS, tmp_path / "here")
+    there = {result.run: result for result in load(tmp_path / "ray")}
+    for result in here:
+        other = there[result.run]
+        assert (result.curve, result.final, result.best) == (other.curve, other.final, other.best)
+
+
 def command(*words):
     parser = argparse.ArgumentParser()
     add_sweep_command(parser.add_subparsers())
@@ -120,11 +159,25 @@ def command(*words):
     return arguments.run(arguments)
 
 
-def test_command_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules["companion.experiments.cli"].PRESETS, "tiny", lambda _: RUNS)
+@pytest.fixture
+def tiny(monkeypatch):
+    study = Study("tiny", "A tiny study", lambda scale: [(RUNS[0], 10)])
+    monkeypatch.setitem(STUDIES, "tiny", study)
+
+
+def test_command_line(tiny, tmp_path, capsys):
     assert command("tiny", "--folder", str(tmp_path)) == 0
     assert len(load(tmp_path)) == 3
-    assert "3 runs: 0 stored" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "A tiny study, laptop" in out and "1 runs: 0 stored" in out
+
+
+def test_dry_run_says_the_price_and_trains_nothing(tiny, tmp_path, capsys):
+    folder = tmp_path / "nothing"
+    assert command("tiny", "--dry-run", "--folder", str(folder)) == 0
+    out = capsys.readouterr().out
+    assert "1 runs, 10 steps at most" in out and "A100" in out and "Estimated" in out
+    assert not folder.exists()
 
 
 def test_command_line_refuses_unknown_names(tmp_path):
@@ -132,3 +185,8 @@ def test_command_line_refuses_unknown_names(tmp_path):
         command("figure-9", "--folder", str(tmp_path))
     with pytest.raises(ValueError, match="'huge', expected one of: smoke, laptop, paper"):
         command("figure-2-index", "--preset", "huge", "--folder", str(tmp_path))
+
+
+def test_names_may_mean_several_studies():
+    assert [study.name for study in named("figure-2")] == ["figure-2-index", "figure-2-dyck"]
+    assert named("all") == list(STUDIES.values())

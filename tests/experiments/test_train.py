@@ -6,23 +6,23 @@ import math
 import pytest
 import torch
 
-from companion.experiments import Run, Score, choose_device, train
+from companion.experiments import NOTHING, Batch, Result, Run, Score, choose_device, train
 from companion.experiments.result import Check
 from companion.experiments.train import (
     Training,
-    count_correct,
+    examine,
     generator,
     label,
     learning_rate,
     summary,
 )
-from companion.models import MODELS
+from companion.models import MODELS, ModelConfig, build
 
 TINY = Run(task="index-lookup", length=3, model="transformer", alphabet=4, width=16, steps=60,
            check_every=20, validate=300, evaluate=300, learning_rate=1e-2)  # fmt: skip
 
 
-def quietly(run):
+def quietly(run: Run):
     return train(run, progress=False)
 
 
@@ -79,15 +79,45 @@ def test_best_weights_are_returned_and_measured():
     training = Training(run, choose_device())
     trained = quietly(run)
     best = max(c.accuracy for c in trained.result.curve)
-    assert count_correct(trained.model, training.validation) == round(best * run.validate)
+    assert examine(trained.model, training.validation)[0].accuracy == best
     assert trained.result.best_step in [c.step for c in trained.result.curve if c.accuracy == best]
 
 
 def test_every_task_and_model_train_together():
     for task in ("multi-index-lookup", "index-first"):
         for model in MODELS:
-            result = quietly(TINY.replace(task=task, model=model, steps=20)).result
+            result = quietly(TINY.replace(task=task, model=model, steps=2)).result
             assert math.isfinite(result.curve[-1].loss)
+
+
+@pytest.mark.parametrize(
+    ("task", "alphabet", "length", "scores"),
+    [
+        ("index-lookup", 4, 3, set()),
+        ("dyck", 4, 20, {"dyck-hard"}),
+        ("dyck", 4, 8, set()),  # too short for non-members that counting misses
+        ("eq-ncp", 4, 4, {"examples"}),
+        ("parity", 2, 6, {"examples", "bin1", "bin1 examples"}),
+    ],
+)
+def test_more_is_measured_where_the_task_has_more(task, alphabet, length, scores):
+    run = TINY.replace(task=task, alphabet=alphabet, length=length, steps=1)
+    more = quietly(run).result.more
+    assert set(more) == scores
+    assert all(more[name].total == 300 for name in scores if name.endswith("examples"))
+    assert Result.from_json(quietly(run).result.to_json()).more == more
+
+
+def test_an_example_counts_as_right_if_all_its_answers_are():
+    model = build("lstm", ModelConfig(vocab=2, classes=2, width=4), rng=torch.Generator())
+    with torch.no_grad():
+        model.head.weight.zero_()
+        model.head.bias.copy_(torch.tensor([0.0, 1.0]))  # the answer is always 1
+    targets = torch.tensor([[1, 1], [1, 0], [0, NOTHING], [1, NOTHING]])
+    batch = Batch(targets.clamp(min=0), torch.zeros_like(targets), targets)
+    answers, examples = examine(model, batch)
+    assert answers == Score(4, 6)
+    assert examples == Score(2, 4)
 
 
 def test_provenance_says_where_the_numbers_come_from():

@@ -49,6 +49,20 @@ def test_random_table_depends_on_the_seed_only():
     assert not torch.equal(tables[0], tables[2])
 
 
+@pytest.mark.parametrize("name", ["transformer", "mamba", "dss", "retnet", "deltanet"])
+def test_size_of_the_embedding_is_a_choice(name):
+    config = ModelConfig(vocab=100, classes=2, width=32, max_len=100, embedding_std=0.5)
+    model = build(name, config, rng=torch.Generator().manual_seed(0))
+    tables = [model.embedding.token.weight]
+    if name in ("transformer", "deltanet"):
+        tables.append(model.embedding.position.table)
+    else:  # these read in order and have no use for positions
+        assert model.embedding.position is None
+    assert all(0.45 < table.std() < 0.55 for table in tables)
+    fixed = Positions("sinusoidal", 10, 16, std=0.5).table
+    assert torch.allclose(fixed.norm(dim=-1), torch.full((10,), 2.0))
+
+
 def test_odd_width_of_sinusoidal_positions():
     assert Positions("sinusoidal", 5, 7).table.shape == (5, 7)
 

@@ -9,8 +9,8 @@ import torch
 from companion.models import ModelConfig, Quantized, build
 from companion.models.quantized import pack_levels
 
-CONFIG = ModelConfig(vocab=4, classes=3, width=5, heads=1, max_len=20)
-RECURRENT = ("lstm", "linear_transformer")
+CONFIG = ModelConfig(vocab=4, classes=3, width=5, heads=1, max_len=20, state_size=3)
+RECURRENT = ("lstm", "linear_transformer", "mamba", "dss", "retnet")
 
 
 def make(name="lstm", bits=3, bound=1.0, config=CONFIG):

@@ -39,6 +39,7 @@ class Run:
     positions: str = "learned"  # paper: absolute encodings
     tied: bool = False  # index tokens are position vectors, as in Theorem 1; paper: no
     embedding_std: float = 0.02  # of token and position vectors at the start; paper: not stated
+    state_size: int | None = None  # numbers a channel: Mamba 16, DSS 64 by default, as the authors'
     learning_rate: float = 1e-3  # of Adam; paper: 1e-2 … 1e-6, tuned
     schedule: str = "constant"  # or "cosine", down to zero; paper: not stated
     steps: int = 2000  # optimiser steps at most; paper: 250,000
@@ -90,6 +91,7 @@ class Run:
             positions=self.positions,
             tied_from=self.alphabet if self.tied else None,
             embedding_std=self.embedding_std,
+            state_size=self.state_size,
         )
 
     def replace(self, **changes: Any) -> Run:

@@ -19,7 +19,7 @@ def permutations(rows: int, size: int, *, rng: torch.Generator) -> Int[Tensor, "
     >>> permutations(2, 4, rng=torch.Generator().manual_seed(0)).sort(1).values.tolist()
     [[0, 1, 2, 3], [0, 1, 2, 3]]
     """
-    return _places(_numbers(rows, size, rng), size)
+    return _places(_numbers(rows, size, rng))
 
 
 def choose(
@@ -33,7 +33,7 @@ def choose(
     """
     place = torch.arange(size, device=rng.device)
     numbers = _numbers(len(n), size, rng)
-    order = _places(torch.where(place < n, numbers, place + 2**BITS), size)
+    order = _places(torch.where(place < n, numbers, place + 2**BITS))
     return torch.zeros_like(order, dtype=torch.bool).scatter(1, order, place < many)
 
 
@@ -44,10 +44,10 @@ def _numbers(rows: int, size: int, rng: torch.Generator) -> Tensor:
     return (top << low) + torch.arange(size, device=rng.device)
 
 
-def _places(numbers: Tensor, size: int) -> Tensor:
+def _places(numbers: Tensor) -> Tensor:
     """The columns of each row in the order of its numbers, which are overwritten."""
     if numbers.device.type == "cpu":
         numbers.numpy().sort(axis=1)
     else:
         numbers = numbers.sort(1).values
-    return numbers & (2 ** size.bit_length() - 1)
+    return numbers & (2 ** numbers.shape[1].bit_length() - 1)

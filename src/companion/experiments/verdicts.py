@@ -57,7 +57,8 @@ def model_name(result: Result) -> str:
     'transformer-(1, 64), tied'
     """
     run = result.run
-    return f"{run.model}-({run.depth}, {run.width})" + (", tied" if run.tied else "")
+    name = run.model.replace("_", " ")
+    return f"{name}-({run.depth}, {run.width})" + (", tied" if run.tied else "")
 
 
 def grouped(results: Iterable[Result]) -> Groups:

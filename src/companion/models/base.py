@@ -64,7 +64,7 @@ class ModelConfig:
     classes: int  # different answers; Index Lookup: |Σ| = 64
     width: int = 64  # D; paper: 64, 128, 256, 512
     depth: int = 1  # layers; paper: 1, 2, 4, 6 (LSTM: up to 3)
-    heads: int = 4  # H, attention and its linear form only; paper: 4, 8
+    heads: int = 4  # H, attention and its linear forms only; paper: 4, 8
     max_len: int = 512  # rows of the position table; paper: at most 400 symbols and a query
     positions: str = "learned"  # paper: absolute encodings; models that read in order ignore this
     tied_from: int | None = None  # from this token on, token is position vector (Theorem 1)

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from companion.models.base import ModelConfig, State, register
-from companion.models.scan import seg_scan
+from companion.models.scan import causal_conv, seg_scan
 from companion.models.stack import Mixer, Stack, take_rows
 
 STATE = 16  # N unless told otherwise
@@ -56,22 +56,15 @@ class SelectiveScan(Mixer):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         h, past = state.tensors
         W_u, W_z = self.in_proj.weight.chunk(2)
-        new = F.linear(x.movedim(-2, 0), W_u)  # (T, B, E): a step is one piece of memory
-        seen = torch.cat([past.movedim(-2, 0), new])
-        u = F.silu(self.convolve(seen))
+        x = x.movedim(-2, 0)  # (T, B, D), here time is first: a step is one piece of memory
+        seen = torch.cat([past.movedim(-2, 0), F.linear(x, W_u)])
+        u = F.silu(causal_conv(seen, self.conv1d.weight[:, 0].mT, self.conv1d.bias))
         dt, B, C = self.x_proj(u).split((self.rank, self.n, self.n), dim=-1)
         y, h = seg_scan(F.softplus(self.dt_proj(dt)), u, -self.A_log.exp().mT, B, C, h)
-        y, u = (take_rows(part.movedim(0, -2), rows) for part in (y, u))  # (B, R, E)
-        gate = F.silu(F.linear(take_rows(x, rows), W_z))
-        past = seen[-(WINDOW - 1) :].movedim(0, -2)
-        return self.out_proj((y + self.D * u) * gate), (h, past)
-
-    def convolve(self, seen: Tensor) -> Tensor:
-        """(T, B, E) from (3 + T, B, E): four multiplications here beat a grouped convolution."""
-        length, y = len(seen) - (WINDOW - 1), self.conv1d.bias
-        for i, weight in enumerate(self.conv1d.weight[:, 0].unbind(-1)):
-            y = torch.addcmul(y, seen[i : i + length], weight)
-        return y
+        if rows is not None:
+            x, u, y = (take_rows(part.movedim(0, -2), rows).movedim(-2, 0) for part in (x, u, y))
+        out = self.out_proj(torch.addcmul(y, self.D, u) * F.silu(F.linear(x, W_z)))
+        return out.movedim(0, -2), (h, seen[-(WINDOW - 1) :].movedim(0, -2))
 
 
 class MambaBlock(nn.Module):

@@ -45,14 +45,14 @@ def deltanet(model: Stack, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T cla
         rate = mix.largest_rate * torch.sigmoid(mix.rate(row))
         outputs = []
         for h, S in enumerate(_memory(memory, mix.heads, mix.size)):
-            _write(S, _share(k[h]), v[h], rate[h])
-            outputs += _read(S, _share(q[h]))
+            _write(S, _of_size_one(k[h], mix.order), v[h], rate[h])
+            outputs += _read(S, _of_size_one(q[h], mix.order))
         return mix.output(torch.stack(outputs))
 
     return _stack(model, tokens, attend)
 
 
-deltanet_negative = deltanet  # the largest rate is read off the model
+deltanet_negative = deltanet  # largest rate and size of keys are read off the model
 
 
 def recurrent_delta(model: Stack, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T classes"]:
@@ -149,9 +149,10 @@ def _elu_plus_one(x: Tensor) -> Tensor:
     return x + 1 if x > 0 else torch.exp(x)
 
 
-def _share(x: Vector) -> Vector:
+def _of_size_one(x: Vector, order: int) -> Vector:
     features = [_elu_plus_one(number) for number in x]
-    return [number / sum(features) for number in features]
+    size = sum(number**order for number in features) ** (1 / order)
+    return [number / size for number in features]
 
 
 def _softmax(x: Vector) -> Vector:

@@ -13,7 +13,7 @@ Written with torch's own operations and autograd, each step would leave several 
 behind for the backward pass. Here the forward pass keeps h only at the start of each segment of
 `SEGMENT` steps; the backward pass computes a segment again and walks it from its end. All work is
 done in place, on arrays of the size of h, whose last axis is long. Decays are multiplied one after
-another, never divided or summed up in logarithms: exp(dt A) can be as small as e⁻¹⁶⁰⁰.
+another, never divided or summed up in logarithms: exp(dt A) can be too small for any number format.
 """
 
 from __future__ import annotations
@@ -43,7 +43,20 @@ def seg_scan(
     >>> y.flatten().tolist(), h.item()
     ([5.0, 3.5, 2.75], 2.75)
     """
-    return _SegmentScan.apply(dt, dt * u, A, B, C, h)
+    return _SegmentScan.apply(dt, dt * u, A.contiguous(), B, C, h)
+
+
+def causal_conv(
+    x: Float[Tensor, "seen *B E"], weight: Float[Tensor, "K E"], bias: Float[Tensor, " E"]
+) -> Float[Tensor, "T *B E"]:
+    """y_t = bias + Σ_i weight_i ∘ x_{t+i}, one y less than K short of x: each channel convolved
+    with its own K weights.
+
+    >>> x, weight = torch.tensor([[5.0], [1.0], [2.0]]), torch.tensor([[1.0], [10.0]])
+    >>> causal_conv(x, weight, torch.zeros(1)).tolist()
+    [[15.0], [21.0]]
+    """
+    return _Convolution.apply(x, weight.contiguous(), bias)
 
 
 def plain_scan(
@@ -104,6 +117,30 @@ class _SegmentScan(torch.autograd.Function):
                 d_A.addcmul_(product, dt_t)
                 torch.sum(product.mul_(A), -2, keepdim=True, out=d_dt_t)
         return d_dt, d_w, d_A.sum_to_size(A.shape), d_B, d_C, g
+
+
+class _Convolution(torch.autograd.Function):
+    """`causal_conv`: one pass over memory for each of the K weights, and two more backward."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.save_for_backward(x, weight)
+        length, first = len(x) - len(weight) + 1, weight[0]
+        y = torch.addcmul(bias, x[:length], first)
+        for i, w in enumerate(weight[1:], start=1):
+            y.addcmul_(x[i : i + length], w)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dy):
+        x, weight = ctx.saved_tensors
+        dx, d_weight, product = torch.zeros_like(x), torch.empty_like(weight), torch.empty_like(dy)
+        for i, w in enumerate(weight):
+            dx[i : i + len(dy)].addcmul_(dy, w)
+            torch.mul(dy, x[i : i + len(dy)], out=product)
+            d_weight[i] = product.flatten(0, -2).sum(0)
+        return dx, d_weight, dy.flatten(0, -2).sum(0)
 
 
 def _steps(rows: tuple[Tensor, ...], columns: tuple[Tensor, ...]) -> zip:

@@ -1,0 +1,108 @@
+"""Verdicts follow from stored numbers, in both directions."""
+
+import pytest
+
+from companion.experiments import Result, Run, Score, verdicts
+from companion.experiments.result import Check
+from companion.experiments.verdicts import VERDICTS, Verdict, fastest_success, grouped
+
+INDEX = Run(task="index-lookup", length=100, model="transformer")
+DYCK = Run(task="dyck", length=20, model="lstm", alphabet=4)
+
+
+def result(run, accuracy, steps=1000, **more):
+    score = Score(round(1000 * accuracy), 1000)
+    more = {name: Score(round(1000 * value), 1000) for name, value in more.items()}
+    return Result(run, "finished", steps, [Check(steps, 1.0, accuracy)], score, score, steps,
+                  1.0, 1.0, more=more)  # fmt: skip
+
+
+@pytest.fixture
+def store(monkeypatch):
+    """Lets a test say what `reported` returns."""
+    content = {}
+    monkeypatch.setattr(verdicts, "reported", lambda name: content.get(name, []))
+    return content
+
+
+@pytest.mark.parametrize("judge", VERDICTS, ids=lambda judge: judge.__name__)
+def test_without_results_there_is_no_verdict(judge, store):
+    assert judge().outcome == "no results"
+
+
+@pytest.mark.parametrize(
+    ("cases", "outcome"),
+    [
+        ({"a": True, "b": True}, "reproduced"),
+        ({"a": True, "b": False}, "partly"),
+        ({"a": False, "b": False}, "not at this scale"),
+    ],
+)
+def test_outcome(cases, outcome):
+    assert Verdict("1", "claim", cases).outcome == outcome
+
+
+def test_median_over_seeds_decides(store):
+    store["figure-2-index"] = [
+        result(INDEX.replace(seed=seed), accuracy)
+        for seed, accuracy in enumerate((1.0, 0.995, 0.1))
+    ]
+    assert verdicts.attention_looks_up().outcome == "reproduced"
+    store["figure-2-index"][1] = result(INDEX.replace(seed=1), 0.5)
+    assert verdicts.attention_looks_up().outcome == "not at this scale"
+
+
+def test_rivals_are_given_three_times_the_steps(store):
+    lstm = INDEX.replace(model="lstm")
+    for steps, outcome in ((2999, "not at this scale"), (3000, "reproduced")):
+        store["figure-2-index"] = [result(INDEX, 1.0, 1000), result(lstm, 0.02, steps)]
+        assert verdicts.rivals_do_not().outcome == "reproduced"
+        assert verdicts.even_with_more_steps().outcome == outcome
+    store["figure-2-index"] = [result(INDEX, 1.0, 1000), result(lstm, 0.95, 9000)]
+    assert verdicts.rivals_do_not().outcome == "not at this scale"
+    assert verdicts.even_with_more_steps().outcome == "not at this scale"
+
+
+def test_the_faster_of_two_transformers_sets_the_unit():
+    groups = grouped([result(INDEX, 1.0, 4000), result(INDEX.replace(tied=True), 1.0, 1000)])
+    assert fastest_success(groups, 100) == 1000
+    assert fastest_success(groups, 50) is None
+    assert fastest_success(grouped([result(INDEX, 0.9)]), 100) is None
+
+
+def test_brackets_must_not_only_be_counted(store):
+    store["figure-2-dyck"] = [result(DYCK, 0.999, **{"dyck-hard": 0.6})]
+    assert verdicts.lstm_learns_brackets().outcome == "not at this scale"
+    store["figure-2-dyck"] = [result(DYCK, 0.999, **{"dyck-hard": 0.995})]
+    assert verdicts.lstm_learns_brackets().outcome == "reproduced"
+
+
+def test_one_layer_is_expected_to_fail_beyond_100(store):
+    one = DYCK.replace(model="transformer", width=256)
+    store["figure-2-dyck"] = [
+        result(one.replace(length=100), 1.0, **{"dyck-hard": 1.0}),
+        result(one.replace(length=200), 0.99, **{"dyck-hard": 0.5}),
+    ]
+    assert verdicts.one_layer_struggles().outcome == "reproduced"
+    assert verdicts.two_layers_learn_brackets().outcome == "no results"
+
+
+def test_mamba_must_rise_with_width(store):
+    mamba = INDEX.replace(model="mamba", depth=2)
+    rising = [result(mamba.replace(width=w), a) for w, a in ((8, 0.1), (16, 0.2), (32, 0.3))]
+    store["figure-3"] = rising
+    assert verdicts.wider_mamba_is_better().outcome == "reproduced"
+    store["figure-3"] = [*rising, result(mamba.replace(width=64), 0.25)]
+    assert verdicts.wider_mamba_is_better().outcome == "not at this scale"
+
+
+def test_equality_separates_models_and_tasks(store):
+    base = Run(task="eq-ncp", length=50, model="transformer", alphabet=1024)
+    store["figure-4"] = [
+        result(base, 0.999),
+        result(base.replace(model="dss"), 0.2),
+        result(base.replace(task="eq-random", alphabet=2), 0.6),
+    ]
+    assert verdicts.attention_copies().outcome == "reproduced"
+    assert verdicts.small_states_do_not_copy().outcome == "reproduced"
+    assert verdicts.attention_compares().outcome == "not at this scale"

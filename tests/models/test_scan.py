@@ -1,0 +1,116 @@
+"""The selective scan: equal to the plain loop with its gradients, linear in time and in memory."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from companion.models import scan
+from companion.models.scan import causal_conv, plain_scan, seg_scan
+
+LENGTHS = (0, 1, 2, 3, 4, 5, 63, 64, 65)
+
+
+def draw(length, *, batch=(2,), channels=3, n=2, dtype=torch.float64, seed=0):
+    """dt, u, A, B, C, h of a scan that forgets quickly at some steps and hardly at others."""
+    rng = torch.Generator().manual_seed(seed)
+
+    def normal(*shape):
+        return torch.randn(shape, generator=rng, dtype=dtype)
+
+    dt = F.softplus(3 * normal(length, *batch, channels))
+    A = -normal(n, channels).exp()
+    parts = [normal(length, *batch, size) for size in (channels, n, n)]
+    tensors = (dt, parts[0], A, *parts[1:], normal(*batch, n, channels))
+    return [x.requires_grad_() for x in tensors]
+
+
+def results(form, inputs):
+    """y, the last h, and the gradients of a generic function of both."""
+    y, h = form(*inputs)
+    rng = torch.Generator().manual_seed(7)
+    weights = [torch.randn(x.shape, generator=rng, dtype=x.dtype) for x in (y, h)]
+    loss = (y * weights[0]).sum() + (h * weights[1]).sum()
+    return [y, h, *torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("batch", [(), (1,), (2,), (2, 3)], ids=str)
+def test_equals_the_plain_loop_with_gradients(length, batch):
+    inputs = draw(length, batch=batch)
+    fast, plain = results(seg_scan, inputs), results(plain_scan, inputs)
+    torch.testing.assert_close(fast, plain, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("segment", [1, 2, 7, 100])
+def test_segments_of_any_length(monkeypatch, segment):
+    monkeypatch.setattr(scan, "SEGMENT", segment)
+    for length in (1, 6, 7, 8, 15):
+        inputs = draw(length)
+        torch.testing.assert_close(results(seg_scan, inputs), results(plain_scan, inputs))
+
+
+def test_gradients_are_those_of_finite_differences():
+    assert torch.autograd.gradcheck(seg_scan, draw(5, batch=(1,), channels=2))
+    rng = torch.Generator().manual_seed(3)
+    shapes = ((6, 2, 2), (3, 2), (2,))
+    inputs = [torch.randn(shape, generator=rng, dtype=torch.float64) for shape in shapes]
+    assert torch.autograd.gradcheck(causal_conv, [x.requires_grad_() for x in inputs])
+
+
+def test_decay_that_underflows_forgets_and_gives_no_nan():
+    dt, u, A, B, C, h = draw(4, dtype=torch.float32)
+    found = results(seg_scan, [1e4 * dt.detach().requires_grad_(), u, A, B, C, h])
+    assert all(x.isfinite().all() for x in found)
+
+
+def test_in_single_precision_as_exact_as_the_loop():
+    inputs = draw(400, batch=(4,), channels=8, dtype=torch.float32)
+    exact = plain_scan(*(x.double() for x in inputs))[0]
+    errors = [(form(*inputs)[0] - exact).abs().max() for form in (seg_scan, plain_scan)]
+    assert errors[0] < 2 * errors[1] < 1e-4 * exact.abs().max()
+
+
+class Count(TorchDispatchMode):
+    """Counts the operations that are run, and the numbers they return in memory of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.operations = self.numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.operations += 1
+        if "empty" in func.name() or "clone" in func.name():
+            self.numbers += out.numel()
+        return out
+
+
+def test_work_and_memory_grow_linearly():
+    """PyTorch's derivative of indexing a tensor by each step fills all steps with zeros each time;
+    then memory traffic grows as the square of the length."""
+    counts = []
+    for length in (40, 80, 120):
+        inputs = draw(length, channels=64, n=8)
+        with Count() as count:
+            results(seg_scan, inputs)
+        counts.append(count)
+    a, b, c = counts
+    assert c.operations - b.operations == b.operations - a.operations < 50 * 40
+    per_step = 2 * 8 * 64  # numbers in h
+    assert c.numbers - b.numbers == b.numbers - a.numbers < 40 * per_step
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 63])
+def test_convolution_equals_that_of_torch(length):
+    rng = torch.Generator().manual_seed(1)
+    inputs = [
+        torch.randn(shape, generator=rng, dtype=torch.float64).requires_grad_()
+        for shape in ((length + 3, 2, 3), (4, 3), (3,))
+    ]
+    x, weight, bias = inputs
+    ours = causal_conv(*inputs)
+    torchs = F.conv1d(x.permute(1, 2, 0), weight.mT[:, None], bias, groups=3).permute(2, 0, 1)
+    torch.testing.assert_close(ours, torchs)
+    pairs = [torch.autograd.grad(y.square().sum(), inputs) for y in (ours, torchs)]
+    torch.testing.assert_close(*pairs)
