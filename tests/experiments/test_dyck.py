@@ -188,6 +188,7 @@ def test_same_seed_gives_the_same_words():
         ({"N": 6, "alphabet": 0}, "alphabet=0, expected an even number"),
         ({"N": 6, "alphabet": 5}, "alphabet=5, expected an even number"),
         ({"N": 6, "depth": 0}, "depth=0, expected at least 1"),
+        ({"N": 6, "depth": 38}, "depth=38 with alphabet=4, expected .* at most 2"),
     ],
     ids=str,
 )

@@ -92,7 +92,7 @@ def test_live_states_of_the_empty_language():
     assert live_states(DFA.universal_language({"0"})) == 1
 
 
-@pytest.mark.claim("Lemma 4")
+@pytest.mark.claim("Lemma 4", "every one-bit machine, every minimal automaton of three states")
 def test_every_one_bit_machine_against_every_minimal_automaton_of_three_states():
     """All 2^(1 x 1)-state automata: none has the language of a minimal one with 3 states."""
     one_bit = {
@@ -111,7 +111,7 @@ def test_every_one_bit_machine_against_every_minimal_automaton_of_three_states()
     assert tried > 50
 
 
-@pytest.mark.claim("Lemma 4")
+@pytest.mark.claim("Lemma 4", "automata of {n} states, met to the bit")
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 9])
 def test_bound_is_met_by_a_machine(n):
     rng = np.random.default_rng(n)
@@ -124,7 +124,7 @@ def test_bound_is_met_by_a_machine(n):
         assert found.memories == len(minimal(dfa).states)
 
 
-@pytest.mark.claim("Lemma 4")
+@pytest.mark.claim("Lemma 4", "automata inside quantised LSTMs, {bits} bits a number")
 @pytest.mark.parametrize("bits", [1, 2, 3])
 def test_a_quantised_lstm_is_an_automaton_no_larger_than_its_state(bits):
     for seed in range(4):

@@ -23,7 +23,7 @@ from companion.theory.average_case import (
 )
 
 
-@pytest.mark.claim("IP2")
+@pytest.mark.claim("IP2", "discrepancy over all sets of rows, n = {n}")
 @pytest.mark.parametrize(
     ("n", "exact"), [(0, 1.0), (1, 0.5), (2, 0.3125), (3, 0.171875), (4, 0.109375)]
 )
@@ -33,7 +33,7 @@ def test_discrepancy_by_all_sets_of_rows(n, exact):
     assert (M @ M.T == 2**n * np.eye(2**n)).all()  # Hadamard
 
 
-@pytest.mark.claim("IP2")
+@pytest.mark.claim("IP2", "Lindsey's lemma, n = {n}")
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4])
 def test_lindsey_on_every_set_of_rows(n):
     """For each size of B the columns with the largest sums are the worst."""
@@ -46,7 +46,7 @@ def test_lindsey_on_every_set_of_rows(n):
     assert lindsey(2**n, 1, n) == pytest.approx(bound[-1, 0])
 
 
-@pytest.mark.claim("IP2")
+@pytest.mark.claim("IP2", "all one-way protocols, n = {n}")
 @pytest.mark.parametrize(
     ("n", "c", "advantage"), [(1, 1, 1.0), (2, 1, 0.625), (3, 1, 0.40625), (2, 2, 1.0)]
 )
@@ -58,7 +58,7 @@ def test_best_of_all_one_way_protocols(n, c, advantage):
     assert searched.accuracy == found.accuracy
 
 
-@pytest.mark.claim("IP2")
+@pytest.mark.claim("IP2", "one-way protocols of {c} bits found by search, n = 10")
 @pytest.mark.parametrize("c", [0, 2, 4, 6, 8])
 def test_no_protocol_found_beats_the_ceiling_and_it_is_tight_up_to_a_factor(c):
     n = 10
@@ -69,7 +69,7 @@ def test_no_protocol_found_beats_the_ceiling_and_it_is_tight_up_to_a_factor(c):
     assert len(set(found.message.tolist())) <= 2**c
 
 
-@pytest.mark.claim("IP2")
+@pytest.mark.claim("IP2", "all two-way protocols of two bits, n = 2")
 def test_two_way_ceiling_on_every_protocol_of_two_bits():
     """Alice speaks, then Bob, who has heard her: four rectangles, and any answer in each."""
     n = 2

@@ -1,15 +1,17 @@
 """Alice and Bob on real models: bits counted, bytes resumed bit for bit, collisions found."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 
-from companion.models import ModelConfig, Quantized, build
+from companion.models import MODELS, ModelConfig, Quantized, build
+from companion.theory.bounds import longest_lookup
 from companion.theory.communication import Channel, find_collision, one_way, solve_index
 from companion.theory.recurrent import IndexFirst, ShiftRegister
 
 N, ALPHABET = 12, 4
-RECURRENT = ["lstm", "linear_transformer"]
 
 
 def model(name, seed=0, width=16, heads=2, longest=N):
@@ -22,6 +24,16 @@ def model(name, seed=0, width=16, heads=2, longest=N):
         max_len=longest + 1,
     )
     return build(name, config, rng=torch.Generator().manual_seed(seed))
+
+
+RECURRENT = [
+    name for name in sorted(MODELS) if model(name).state_shapes(0) == model(name).state_shapes(N)
+]
+
+
+def test_the_compared_recurrent_architectures_are_all_here():
+    compared = {"lstm", "mamba", "dss", "linear_transformer", "retnet", "deltanet"}
+    assert compared <= set(RECURRENT) and set(MODELS) - set(RECURRENT) == {"transformer"}
 
 
 def tokens(seed, length=N):
@@ -44,15 +56,16 @@ def test_channel_counts_and_refuses_a_wrong_price():
     assert wire.bits == 17 and wire.send("Bob", b"", bits=0) == b""
 
 
-@pytest.mark.claim("Theorem 2")
-@pytest.mark.parametrize("K", range(N + 2))
+@pytest.mark.claim("Theorem 2", "bytes resumed bit for bit at every cut of 13 tokens: {name}")
 @pytest.mark.parametrize("name", [*RECURRENT, "transformer"])
-def test_two_parties_compute_what_one_model_computes_bit_for_bit(name, K):
-    net, wire = model(name), Channel()
+def test_two_parties_compute_what_one_model_computes_bit_for_bit(name):
+    net = model(name)
     sequence = torch.cat([tokens(0), torch.tensor([[ALPHABET + 3]])], -1)  # N symbols, an index
     whole, _ = net.steps(sequence)
-    assert torch.equal(one_way(net, sequence[:, :K], sequence[:, K:], wire), whole[:, K:])
-    assert wire.bits == net.state_bits(net.steps(sequence[:, :K])[1])
+    for K in range(N + 2):
+        wire = Channel()
+        assert torch.equal(one_way(net, sequence[:, :K], sequence[:, K:], wire), whole[:, K:])
+        assert wire.bits == net.state_bits(net.steps(sequence[:, :K])[1])
 
 
 @pytest.mark.claim("Theorem 2")
@@ -68,7 +81,7 @@ def test_a_recurrent_message_does_not_grow_and_a_cache_does(name):
     assert cache == [2 * 2 * 16 * K * 32 for K in (1, 2, 3)]  # keys, values; layers; width; float32
 
 
-@pytest.mark.claim("Theorem 3")
+@pytest.mark.claim("Theorem 3", "the register that meets it, |Σ| = {alphabet}")
 @pytest.mark.parametrize("alphabet", [2, 3, 4])
 def test_shift_register_solves_index_with_exactly_the_bits_needed(alphabet):
     for seed in range(5):
@@ -79,7 +92,33 @@ def test_shift_register_solves_index_with_exactly_the_bits_needed(alphabet):
         assert len(played.channel.messages) == 1
 
 
-@pytest.mark.claim("Theorem 3")
+@pytest.mark.claim("Theorem 3", "INDEX by the state of every architecture")
+@pytest.mark.parametrize("name", RECURRENT)
+def test_the_reduction_runs_on_every_recurrent_model(name):
+    """One message, whatever is asked; its bits are those of the state, and bound the length."""
+    net, bits = model(name), set()
+    for seed in range(3):
+        a = tokens(seed)[0]
+        played = solve_index(net, a, ALPHABET)
+        asked = torch.cat([a.expand(N, N), ALPHABET + torch.arange(N)[:, None]], -1)
+        said = net.steps(asked)[0][:, -1, :ALPHABET].argmax(-1)
+        assert played.answers.tolist() == said.tolist() and len(played.channel.messages) == 1
+        bits.add(played.channel.bits)
+    assert len(bits) == 1 and longest_lookup(bits.pop(), ALPHABET) > N
+
+
+@pytest.mark.claim("Theorem 3", "all 2^N strings, N = {N}: distinct states, and too few of them")
+@pytest.mark.parametrize("N", range(1, 14))
+def test_all_strings_reach_different_states_and_with_one_cell_less_two_collide(N):
+    strings = torch.tensor(list(itertools.product((0, 1), repeat=N)))
+    _, state = ShiftRegister(N, 2).steps(strings)
+    assert len(set(state.keys())) == 2**N
+    if N > 1:
+        found = find_collision(ShiftRegister(N, 2, cells=N - 1), N)
+        assert found.first[:-1] == found.second[:-1] and found.position == N - 1
+
+
+@pytest.mark.claim("Theorem 3", "collisions in quantised LSTMs, {bits} bits a number")
 @pytest.mark.parametrize("bits", [1, 2])
 def test_a_state_too_small_has_a_collision(bits):
     net = Quantized(model("lstm", width=2, heads=1, longest=20), bits)  # 2 layers x 2 x 2 numbers
@@ -119,7 +158,7 @@ def test_solve_index_refuses_symbols_outside_the_alphabet():
         solve_index(ShiftRegister(2, 2), torch.tensor([0, 2]), alphabet=2)
 
 
-@pytest.mark.claim("Index-first lookup")
+@pytest.mark.claim("Index-first lookup", "all inputs, N = {N}")
 @pytest.mark.parametrize(("N", "alphabet"), [(1, 2), (2, 2), (5, 3), (4, 5)])
 def test_index_first_needs_the_bits_stated(N, alphabet):
     """Exhaustive: right on every input, and as many states occur as the bound counts."""

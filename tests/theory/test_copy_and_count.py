@@ -64,6 +64,69 @@ def test_on_a_grid_fewer_keys_may_be_copied_worse():
     assert errors == [0.875, 0.5] and copying(binary(8), 8, 2.4, grid, fewer=True).error == 0.875
 
 
+def sums_in_many_orders(terms, wide):
+    """float sums of the same terms: as they are, sorted both ways, signs apart, and shuffled."""
+    rng = np.random.default_rng(0)
+    orders = [terms, np.sort(terms), -np.sort(-terms), terms[np.argsort(np.abs(terms))]]
+    orders += [rng.permutation(terms) for _ in range(20)]
+    return [float(np.add.accumulate(x.astype(wide), dtype=wide)[-1]) for x in orders]
+
+
+@pytest.mark.parametrize("k", [32, 128, 1024])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_logits_may_be_summed_in_any_order(k, dtype):
+    """All plus terms first is the worst: partial sums are large, and what is lost is not small."""
+    a, wide = Floating(dtype), np.float64 if dtype == torch.float64 else np.float32
+    unit = float(a.decode(a.encode(np.array([10 / 3 / k])))[0])
+    off, worst = a.sum_error(k, unit), 0.0
+    for plus in (k, k * 5 // 8, k // 2):
+        signs = np.where(np.arange(k) < plus, 1, -1)
+        product = float(a.decode(a.times(np.array([signs.sum()]), a.encode(np.array([unit]))))[0])
+        for found in sums_in_many_orders(signs * unit, wide):
+            rounded = float(a.decode(a.encode(np.array([found])))[0])
+            worst = max(worst, abs(rounded - product))
+            assert abs(rounded - product) <= off
+    if a.p == 16:
+        assert off == worst == 0  # partial sums are numbers of float32: logits are exact products
+    else:
+        assert worst > 2 * a.eps / 2 * unit, "one rounding is not all that happens"
+
+
+@pytest.mark.parametrize("share", [2.0**-26, 1.01 * 2.0**-25, 3e-8, 1e-7])
+@pytest.mark.parametrize("n", [1 << 10, 1 << 18])
+def test_averages_may_be_summed_in_any_order(n, share):
+    """Tiny weights after one large: each is lost, or counts double, when added one by one."""
+    weights = np.full(n, share, np.float32)
+    weights[0] = np.float32(1 - (n - 1) * share)
+    exact = weights.astype(np.float64).sum()
+    off = max(abs(found - exact) for found in sums_in_many_orders(weights, np.float32))
+    rest = (n - 1) * share
+    assert off <= Floating(torch.float32).average_error(n, rest) <= 2.1 * rest + 3e-7
+    if share < 2.0**-25 and n > 1 << 10:
+        assert off > 0.9 * rest  # the bound is not an idle one
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_bound_on_weights_holds_when_logits_are_summed_the_worst_way(dtype):
+    a, T, eta = Floating(dtype), random(64, 1000), 20.0
+    found = copying(T, 64, eta, a)
+    rows = T.rows(np.arange(64)).astype(float)
+    unit = float(a.decode(a.encode(np.array([eta / T.k])))[0])
+    for own in range(0, 64, 7):
+        terms = -np.sort(-rows * rows[own], axis=-1) * unit  # plus first
+        logits = np.add.accumulate(terms.astype(np.float32), axis=-1, dtype=np.float32)[:, -1]
+        w = a.decode(a.weights(a.encode(logits[None].astype(float))))[0]
+        assert w[own] >= found.right and w.sum() - w[own] <= found.elsewhere
+
+
+def test_a_multiple_is_rounded_once():
+    """257 is no number of bfloat16, but the product is rounded, not the factor first."""
+    a = Floating(torch.bfloat16)
+    third = a.encode(np.array([1 / 3]))
+    assert a.times(np.array([257]), third).item() == a.encode(257 * a.decode(third)).item()
+    assert (a.encode(np.array([257.0])) * third).item() != a.times(np.array([257]), third).item()
+
+
 @pytest.mark.parametrize("negate", [False, True])
 @pytest.mark.parametrize("L", [1, 2, 3, 8, 13])
 def test_every_count_is_compared_with_every_threshold(L, negate):
@@ -91,7 +154,19 @@ def test_sixteen_bit_averages_cannot_tell_all_from_all_but_one(dtype, first_wron
     a = Floating(dtype)
     wrong = [L for L in (1 << i for i in range(1, 16)) if count_error(L, L - 1, L, a) >= 0.5]
     assert wrong[0] == first_wrong
-    assert all(count_error(L, 0, 1, a) < 0.5 for L in (1 << i for i in range(1, 15)))
+    assert all(count_error(L, 0, L, a) < 0.5 for L in (1 << i for i in range(1, 15)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("L", "b"), [(300, 0), (513, 0), (513, 200), (100, 99), (2049, 1024)])
+def test_counts_are_no_worse_than_promised(L, b, dtype):
+    """The layer itself, on every count, ones first, last and spread."""
+    a, rng = Floating(dtype), np.random.default_rng(L)
+    counts = np.unique(np.concatenate([[0, b, b + 1, L], rng.integers(0, L + 1, 60)]))
+    first = (np.arange(L) < counts[:, None]).astype(float)
+    for bits in (first, first[:, ::-1], rng.permuted(first, axis=-1)):
+        out = count_layer(L, b)(bits[..., None], a, rows=LAST)[:, 0, 0]
+        assert np.abs(out - (counts > b)).max() <= count_error(L, b, L, a)
 
 
 @pytest.mark.parametrize(

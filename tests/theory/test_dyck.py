@@ -59,7 +59,7 @@ def test_count_by_dynamic_programming():
         assert Dyck(n, 2).count(12) == 2**5 * n**6
 
 
-@pytest.mark.claim("Lemma 1")
+@pytest.mark.claim("Lemma 1", "all members, N = {N}")
 @pytest.mark.parametrize("N", [0, 1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18])
 def test_count_by_enumeration(N):
     words = Dyck(2, 2).members(N)
@@ -70,7 +70,7 @@ def test_count_by_enumeration(N):
         assert (every[Dyck(2, 2).many(every)] == words).all()
 
 
-@pytest.mark.claim("Lemma 1")
+@pytest.mark.claim("Lemma 1", "the whole fooling set, N = {N}")
 @pytest.mark.parametrize("N", [2, 4, 6, 8, 10, 12, 14, 16, 18])
 def test_fooling_set_is_all_members_and_each_half_gives_the_other(N):
     x, y = fooling_set(N)
@@ -82,7 +82,7 @@ def test_fooling_set_is_all_members_and_each_half_gives_the_other(N):
         assert list(partner(x[i].tolist())) == y[i].tolist()
 
 
-@pytest.mark.claim("Definition 1")
+@pytest.mark.claim("Definition 1", "the fooling set of Dyck-(2,2), all pairs, N = {N}")
 @pytest.mark.parametrize("N", [2, 4, 6, 8, 10])
 def test_matrix_is_a_partial_permutation_of_full_rank(N):
     M, K = matrix(N).astype(int), 2 ** (N - 1)
@@ -122,7 +122,7 @@ def first_sends(pairs, row, column):
     return min(costs, default=math.inf)
 
 
-@pytest.mark.claim("Lemma 1")
+@pytest.mark.claim("Lemma 1", "exact cost by search, N = {N}")
 @pytest.mark.parametrize("N", [2, 4, 6, 8])
 def test_exact_complexity_by_search(N):
     assert search(2 ** (N - 1), True, True) == N + 1 == exact_complexity(N)
@@ -135,8 +135,8 @@ def test_exact_complexity_by_leaves(N):
     assert exact_complexity(N) == needed_bits("dyck", N) >= needed_bits("dyck", N, exact=False)
 
 
-@pytest.mark.claim("Theorem 5")
-@pytest.mark.claim("Theorem 10")
+@pytest.mark.claim("Theorem 5", "from Theorem 4 and Lemma 1, m = {m}")
+@pytest.mark.claim("Theorem 10", "as Theorem 5, m = {m}")
 @pytest.mark.parametrize(("m", "p", "H"), [(16, 16, 1), (64, 32, 1), (64, 16, 12), (128, 32, 8)])
 def test_one_layer_below_the_width_of_theorem_5_is_too_narrow(m, p, H):
     """m H >= (N - 1) / 3 (p + log N) fails at N*: the protocol is shorter than Lemma 1 allows."""
@@ -159,6 +159,7 @@ def test_protocol_meets_the_bound(N):
         assert [message.sender for message in wire.messages] == ["Alice", "Bob"]
 
 
+@pytest.mark.claim("Lemma 1", "the decoder, reads and answers counted to N = 10^6")
 def test_decoder_is_one_pass():
     """Reads and answers alternate, so work is linear and one bracket is all it keeps."""
     N, reads, writes = 10**6, 0, 0

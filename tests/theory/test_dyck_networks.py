@@ -54,21 +54,24 @@ def test_units_are_the_live_transitions():
     assert model.weight_count == 12 * 12 + 12 * 4 + 12 + 12
 
 
-@pytest.mark.claim("Constant-size RNN for Dyck")
+@pytest.mark.claim("Constant-size RNN for Dyck", "ReLU, all words to length 9")
 def test_relu_on_all_words_up_to_length_nine():
     """The rival of the lower bound: 12 units, whatever the length."""
     assert mistakes(Elman(DFA_2_2, "()[]"), 9) == 0
 
 
 @pytest.mark.slow
-@pytest.mark.claim("Constant-size RNN for Dyck")
+@pytest.mark.claim("Constant-size RNN for Dyck", "ReLU, all words of length 10")
 def test_relu_on_all_words_of_length_ten():
     words = all_words(4, 10)
     said = Elman(DFA_2_2, "()[]")(torch.tensor(words))[0][:, -1].argmax(-1).bool().numpy()
     assert said.sum() == 512 and (said == DYCK.many(words)).all()
 
 
-@pytest.mark.claim("Constant-size RNN for Dyck")
+@pytest.mark.claim(
+    "Constant-size RNN for Dyck",
+    "ReLU, every length by the automaton inside: {arithmetic}",
+)
 @pytest.mark.parametrize("arithmetic", ANY)
 def test_relu_as_an_automaton_in_every_arithmetic(arithmetic):
     model = Elman(DFA_2_2, "()[]", arithmetic=ANY[arithmetic])
@@ -84,7 +87,10 @@ SIGMOIDS += [(6.0, "float16"), (20.0, "float16"), (8.0, "bfloat16"), (20.0, "bfl
 SIGMOIDS += [(8.0, "8 bits")]
 
 
-@pytest.mark.claim("Constant-size RNN for Dyck")
+@pytest.mark.claim(
+    "Constant-size RNN for Dyck",
+    "sigmoid, every length by the automaton inside: {arithmetic}",
+)
 @pytest.mark.parametrize(("beta", "arithmetic"), SIGMOIDS)
 def test_sigmoid_as_an_automaton(beta, arithmetic):
     """Rounding leaves finitely many states, so equality holds for words of every length."""
@@ -103,7 +109,7 @@ def test_sigmoid_on_all_words_and_its_units_stay_in_their_box(beta):
     assert 0 < float((h - one).abs().max()) <= model.drift < 3e-3
 
 
-@pytest.mark.claim("Constant-size RNN for Dyck")
+@pytest.mark.claim("Constant-size RNN for Dyck", "torch's LSTM, all words to length 7: {dtype}")
 @pytest.mark.parametrize("beta", [6.0, 8.0, 12.0, 20.0])
 @pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
 def test_lstm_on_all_words_and_its_cells_stay_in_their_box(dtype, beta):
@@ -121,7 +127,7 @@ def test_lstm_in_16_bits(dtype, beta):
     assert mistakes(model, 6) == 0 and right_on_long_words(model)
 
 
-@pytest.mark.claim("Lemma 4")
+@pytest.mark.claim("Lemma 4", "the LSTM for Dyck-(2,2), 3, 4 and 8 bits a number")
 def test_bits_that_a_quantised_lstm_needs():
     """Four bits a number do; with three, the extracted automaton shows a shortest mistake."""
     model = TransitionLSTM(DFA_2_2, "()[]")

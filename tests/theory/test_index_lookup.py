@@ -34,7 +34,10 @@ def worst_string(lookup, p):
     return string
 
 
-@pytest.mark.claim("Theorem 1")
+@pytest.mark.claim(
+    "Theorem 1",
+    "all strings to length {longest} over {alphabet} symbols, all positions",
+)
 @pytest.mark.parametrize("family", ["binary", "trace"])
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 @pytest.mark.parametrize(("alphabet", "longest"), [(2, 8), (4, 5)])
@@ -81,7 +84,7 @@ def test_weight_is_that_of_the_worst_string_and_no_string_is_worse(T):
         assert 1 - lookup.worst_error(p) == pytest.approx(right[p], abs=1e-12)
 
 
-@pytest.mark.claim("Theorem 1")
+@pytest.mark.claim("Theorem 1", "the worst string of 2^20 symbols")
 def test_worst_case_at_a_million_symbols_in_constant_memory():
     lookup = IndexLookup.build(1 << 20, 64, trace_code(1 << 20, 7, 3))
     assert lookup.margin > 0.24  # loads the spectrum, before memory is watched
@@ -91,6 +94,21 @@ def test_worst_case_at_a_million_symbols_in_constant_memory():
     tracemalloc.stop()
     assert error == pytest.approx(1 - lookup.weight, rel=1e-6)
     assert peak < 64 << 20  # the table alone would be 128 MB
+
+
+@pytest.mark.claim("Theorem 1", "bytes that the layer takes, N = 2^n, n = {n}")
+@pytest.mark.parametrize("n", [12, 14, 16])
+def test_memory_grows_with_n_times_k(n):
+    """Counted in bytes: a dozen arrays of N rows and 2k + b columns, under a gigabyte at 2^16."""
+    N, grid = 1 << n, FixedPoint(f=14, R=256)
+    lookup = IndexLookup.build(N, 64, binary(N), arithmetic=grid)
+    string = np.random.default_rng(0).integers(0, 64, N)
+    assert lookup.margin > 0  # loads the spectrum, before memory is watched
+    tracemalloc.start()
+    assert lookup(string, N - 2) == string[N - 2]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12 * 8 * N * lookup.width < 1 << 30
 
 
 @pytest.mark.claim("Theorem 1")
@@ -134,7 +152,7 @@ def test_sixteen_bit_floats_look_up_correctly(dtype, T):
         assert lookup.attention(string, p)[p] == pytest.approx(lookup.weight, abs=0.01)
 
 
-@pytest.mark.claim("Theorem 1")
+@pytest.mark.claim("Theorem 1", "the worst of all strings of 2^n symbols, n = {n}: {dtype}")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("n", range(10, 21, 2))
 def test_worst_case_of_every_float_up_to_a_million(dtype, n):
@@ -161,7 +179,7 @@ def test_fixed_point_at_the_worst_string_of_a_thousand(K_c):
         assert lookup(worst_string(lookup, p), p) == 0
 
 
-@pytest.mark.claim("Multi-Index Lookup")
+@pytest.mark.claim("Multi-Index Lookup", "random strings, {q} indices")
 @pytest.mark.parametrize("q", [1, 2, 25, 50])
 def test_many_indices_one_layer(q):
     """The other index tokens have key and value 0: a little dilution, no error."""

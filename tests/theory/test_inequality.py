@@ -29,7 +29,7 @@ from companion.theory.inequality import (
 LENGTHS = [2, 4, 6, 8, 10]
 
 
-@pytest.mark.claim("Theorem 11")
+@pytest.mark.claim("Theorem 11", "the register that meets it on all words, N = {N}")
 @pytest.mark.parametrize("N", [2, 4, 6, 8, 10, 12, 14, 16, 18])
 def test_register_is_right_on_every_word_with_exactly_the_bits_needed(N):
     model, x = RotatingRegister(N), torch.tensor(all_words(2, N))
@@ -40,7 +40,7 @@ def test_register_is_right_on_every_word_with_exactly_the_bits_needed(N):
     assert model.state_bits(model.initial_state(1)) == inequality_bits(N) == N // 2
 
 
-@pytest.mark.claim("Theorem 11")
+@pytest.mark.claim("Theorem 11", "all residual classes, N = {N}")
 @pytest.mark.parametrize("N", LENGTHS)
 def test_no_model_has_fewer_states(N):
     """Half way, all 2^(N/2) prefixes have different residuals; even a clock does not help."""
@@ -53,7 +53,7 @@ def test_no_model_has_fewer_states(N):
     assert all(a <= b for a, b in zip(profile, held, strict=True)) and max(held) == max(profile)
 
 
-@pytest.mark.claim("Theorem 11")
+@pytest.mark.claim("Theorem 11", "all automata of three states, N = 4")
 def test_no_automaton_of_three_states_does_length_four():
     """All 3^6 x 2^3 of them, by brute force."""
     words = all_words(2, 4)

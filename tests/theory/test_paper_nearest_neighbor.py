@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 from companion.theory.dimensions import paper_k
+from companion.theory.fixed_point import EXACT, FixedPoint, Floating
 from companion.theory.nearest_neighbor import hardest
 from companion.theory.paper_nearest_neighbor import (
     PaperNearestNeighbor,
@@ -22,7 +24,7 @@ def wrong(model, count, seed=0):
     return errors
 
 
-@pytest.mark.claim("Theorem 7")
+@pytest.mark.claim("Theorem 7", "the paper's way with orthogonal addresses, N = {N}")
 @pytest.mark.parametrize("gamma", [0.5, 0.1, 0.01])
 @pytest.mark.parametrize(("N", "m"), [(2, 4), (8, 4), (16, 5), (64, 7)])
 def test_right_with_orthogonal_addresses(N, m, gamma):
@@ -31,7 +33,37 @@ def test_right_with_orthogonal_addresses(N, m, gamma):
     assert wrong(model, 10) == 0
 
 
+FORMATS = {
+    "float64": (EXACT, 1e-9),
+    "float32": (Floating(torch.float32), 2.0**-9),
+    "float16": (Floating(torch.float16), 2.0**-3),
+    "bfloat16": (Floating(torch.bfloat16), 1.0),
+    "late": (FixedPoint(f=14, R=1 << 14), 2.0**-5),
+    "early": (FixedPoint(f=14, R=1 << 14, softmax="early"), 2.0**-5),
+    "nearest": (FixedPoint(f=14, R=1 << 14, rounding="nearest"), 2.0**-5),
+}
+
+
 @pytest.mark.claim("Theorem 7")
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(("N", "d"), [(2, 2), (5, 16), (64, 16)])
+def test_every_arithmetic_is_right_down_to_a_margin_and_refuses_below(N, d, name):
+    """Ten times the address term is rounded with the logits, which costs bits that the margin
+    could use: `NearestNeighbor` resolves sixteen times smaller ones in sixteen-bit floats."""
+    a, gamma = FORMATS[name]
+    T = trace_code(2 * N, max(4, (2 * N - 1).bit_length()), t=1)
+    model = PaperNearestNeighbor(N, d, gamma * (1 - 1e-4), T, arithmetic=a)
+    rng, wrong = np.random.default_rng(N), 0
+    for _ in range(20):
+        points, labels = hardest(N, d, gamma, rng=rng)
+        wrong += model(points, labels) != labels[(points[:-1] @ points[-1]).argmax()]
+    assert wrong == 0 and model.margin > 0
+    if N == 64:
+        with pytest.raises((ValueError, OverflowError), match=r"resolves|range R|61 bits"):
+            PaperNearestNeighbor(N, d, gamma / 1e5, T, arithmetic=a)
+
+
+@pytest.mark.claim("Theorem 7", "the paper's way, where it fails, k = {k}")
 @pytest.mark.parametrize("k", [64, 256])
 def test_wrong_on_most_hard_inputs_with_nearly_orthogonal_ones(k):
     T = linear_hash(128, k)
@@ -70,7 +102,7 @@ def test_dimensions_that_the_tolerance_asks_for():
         (lambda: PaperNearestNeighbor(1, 2, 0.1, trace_code(16, 4, 1)), "N >= 2, got 1"),
         (lambda: PaperNearestNeighbor(9, 2, 0.1, trace_code(16, 4, 1)), "2N = 18 vectors, got 16"),
         (lambda: PaperNearestNeighbor(2, 2, 3.0, trace_code(16, 4, 1)), "gamma <= 2, got 3.0"),
-        (lambda: PaperNearestNeighbor(2, 2, 1e-10, trace_code(16, 4, 1)), ">= 1e-9 in float64"),
+        (lambda: PaperNearestNeighbor(4, 2, 1e-13, trace_code(16, 4, 1)), "float64. resolves"),
         (
             lambda: PaperNearestNeighbor(4, 2, 0.1, trace_code(16, 4, 1))(
                 np.eye(2)[[0, 0, 1]], [0, 1]

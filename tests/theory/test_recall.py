@@ -25,7 +25,7 @@ def lstm(N, width=2):
     return build("lstm", config, rng=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.claim("Theorem 8")
+@pytest.mark.claim("Theorem 8", "all strings of {N} labels, to the bit")
 @pytest.mark.parametrize("N", [1, 2, 7])
 def test_bob_learns_every_string_from_n_bits(N):
     rng = np.random.default_rng(N)
@@ -49,7 +49,7 @@ def test_the_protocol_runs_on_a_trained_kind_of_model_and_counts_its_state():
     assert played.channel.bits == 2 * 2 * 2 * 32 and len(played.answers) == 6
 
 
-@pytest.mark.claim("Proposition 9")
+@pytest.mark.claim("Proposition 9", "the register that meets it, N = {N}")
 @pytest.mark.parametrize("N", [1, 3, 8])
 def test_recall_solves_index_with_n_bits(N):
     a = torch.randint(0, 2, (N,), generator=torch.Generator().manual_seed(N))
@@ -57,7 +57,7 @@ def test_recall_solves_index_with_n_bits(N):
     assert played.right.all() and played.channel.bits == N
 
 
-@pytest.mark.claim("Proposition 9")
+@pytest.mark.claim("Proposition 9", "a collision below the bound, N = 12")
 @pytest.mark.claim("Theorem 8")
 def test_a_state_below_n_bits_confuses_two_strings():
     N = 12
@@ -68,7 +68,7 @@ def test_a_state_below_n_bits_confuses_two_strings():
         find_collision(RecallAsLookup(RecallRegister(8), 8), 8)
 
 
-@pytest.mark.claim("MQAR")
+@pytest.mark.claim("MQAR", "all pairs of {alphabet} keys")
 @pytest.mark.parametrize("alphabet", [2, 3, 16, 64, 100])
 def test_margin_of_the_keys_is_exact(alphabet):
     dots = key_vectors(alphabet) @ key_vectors(alphabet).T
@@ -78,7 +78,7 @@ def test_margin_of_the_keys_is_exact(alphabet):
     assert key_margin(alphabet) >= 1 / np.log2(alphabet)  # the paper's margin is smaller
 
 
-@pytest.mark.claim("MQAR")
+@pytest.mark.claim("MQAR", "all queries of random strings, N = {N}")
 @pytest.mark.claim("Theorem 7")
 @pytest.mark.parametrize(("N", "alphabet"), [(1, 2), (2, 2), (5, 7), (32, 64), (60, 64)])
 def test_two_layers_answer_all_queries_in_one_pass(N, alphabet):

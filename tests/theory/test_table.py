@@ -22,7 +22,7 @@ def row(start):
     return found
 
 
-@pytest.mark.claim("Summary table")
+@pytest.mark.claim("Summary table", "widths of the constructions, N = {N}")
 @pytest.mark.parametrize("N", [4, 16, 64])
 def test_widths_are_those_of_the_constructions(N):
     lookup = IndexLookup.build(N, 64, binary(N))
@@ -54,7 +54,7 @@ def test_constructions_run_on_the_grid_that_the_table_says(N):
     assert NearestNeighbor.build(N, d, 0.5, T=binary(2 * N), arithmetic=nearest).margin > 0
 
 
-@pytest.mark.claim("Summary table")
+@pytest.mark.claim("Summary table", "states of the machines, N = {N}")
 @pytest.mark.parametrize("N", [4, 16, 64])
 def test_states_are_those_of_the_machines(N):
     def size(machine):
@@ -66,7 +66,7 @@ def test_states_are_those_of_the_machines(N):
     assert row("Equality").rnn.value(N, 16, 2) == size(RotatingRegister(N))
 
 
-@pytest.mark.claim("Summary table")
+@pytest.mark.claim("Summary table", "least widths of one layer: {task}")
 @pytest.mark.parametrize("task", ["dyck", "equality", "disjointness"])
 def test_one_layer_widths_are_the_least_that_the_protocol_allows(task):
     N, p = 4096, 16

@@ -10,6 +10,7 @@ from companion.theory.dimensions import (
     linear_k,
     paper_k,
     random_k,
+    welch,
 )
 from companion.theory.galois import gf_mul, gf_trace, splitmix64, splitmix64_array
 from companion.theory.vectors import (
@@ -66,7 +67,7 @@ def test_one_vector_alone_is_the_row_of_the_table(family):
     assert (streamed == T).all()
 
 
-@pytest.mark.claim("Lemma 2")
+@pytest.mark.claim("Lemma 2", "all pairs of 2^(mt) trace codes, m = {m}, t = {t}")
 @pytest.mark.parametrize(
     ("m", "t", "highest"),
     [(4, 2, 0.5), (5, 2, 0.25), (6, 2, 0.25), (7, 2, 0.125), (7, 3, 0.25), (8, 2, 0.125)],
@@ -77,7 +78,7 @@ def test_trace_codes_exactly_and_within_weil(m, t, highest):
     assert code.coherence().absolute <= code.guarantee
 
 
-@pytest.mark.claim("Lemma 2")
+@pytest.mark.claim("Lemma 2", "all pairs of 2^20 vectors")
 def test_a_million_vectors_with_coherence_a_quarter_in_far_fewer_dimensions_than_stated():
     family = trace_code(1 << 20, 7, 3)
     assert family.coherence().absolute == 0.25
@@ -98,7 +99,7 @@ def test_trace_codes_beyond_weil_are_refused_and_are_bad_indeed():
     assert TraceCode(1 << 12, 16, 4, 3).coherence().highest == 1.0
 
 
-@pytest.mark.claim("Corollary 8.1")
+@pytest.mark.claim("Corollary 8.1", "all pairs, N = {N}")
 @pytest.mark.parametrize("N", [1, 2, 3, 50, 1000, 1 << 12, 1 << 20])
 def test_default_family_proves_a_quarter(N):
     family = nearly_orthogonal(N)
@@ -121,7 +122,7 @@ def test_first_k_is_first():
     assert random(64, k).coherence().absolute <= 0.25 < random(64, k - 4).coherence().absolute
 
 
-@pytest.mark.claim("Lemma 3")
+@pytest.mark.claim("Lemma 3", "200 random vectors, k = 64, 256, 1024")
 def test_random_projection_keeps_inner_products():
     rng = np.random.default_rng(0)
     u = rng.normal(size=(200, 64))
@@ -180,3 +181,19 @@ def test_bad_input_is_refused_with_both_values(call, message):
 def test_sizes_are_whole_numbers(value):
     with pytest.raises(TypeError, match=f"whole number, got {value!r}"):
         check_int("N", value, low=1)
+
+
+@pytest.mark.parametrize(("N", "k"), [(2, 1), (4, 3), (64, 8), (65, 64), (300, 40)])
+def test_no_unit_vectors_are_below_welchs_bound(N, k):
+    vectors = np.random.default_rng(0).normal(size=(N, k))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    G = vectors @ vectors.T
+    assert np.abs(G[~np.eye(N, dtype=bool)]).max() >= welch(N, k) - 1e-12
+
+
+def test_welchs_bound_is_met():
+    """By a simplex, k + 1 vectors at equal angles; and by orthogonal ones, where it is 0."""
+    simplex = np.eye(5) - 1 / 5
+    simplex /= np.linalg.norm(simplex, axis=1, keepdims=True)
+    others = np.abs(simplex @ simplex.T)[~np.eye(5, dtype=bool)]
+    assert others == pytest.approx(welch(5, 4)) and welch(5, 5) == welch(3, 9) == 0

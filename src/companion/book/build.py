@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from . import check, execute, hygiene, ledger, picture, vendor
+from . import check, execute, hygiene, ledger, picture, readme, vendor
 from .steps import StepFailed, StepSkipped, run_logged, run_steps
 from .workspace import Workspace, digest
 
@@ -142,7 +142,8 @@ def tidy(workspace: Workspace) -> int:
 
     def rewrite() -> str:
         changed = [str(path.relative_to(root)) for path in hygiene.tidy(root)]
-        changed += [str(path.relative_to(root)) for path in picture.draw(root)]
+        drawn = [*picture.draw(root), *readme.draw(root)]
+        changed += [str(path.relative_to(root)) for path in drawn]
         return "rewrote " + ", ".join(changed) if changed else "nothing to rewrite"
 
     def fix() -> str:

@@ -2,7 +2,8 @@
 
 `make book` runs the tests that carry a claim whenever the theory or they themselves have changed,
 and keeps the outcome in book/claims.json. The directive ``{ledger}`` shows it beside the list of
-claims; a claim without a passing test is a warning, and so fails the build.
+claims, with links to the source of each test; a claim without a passing test is a warning, and so
+fails the build.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from companion.book.separations import chapter_link, make_table
 from companion.book.steps import StepFailed, run_logged
+from companion.book.tested import link_to
 from companion.book.workspace import Workspace, digest
 from companion.theory.claims import CLAIMS, Claim
 
@@ -60,7 +62,7 @@ def update(workspace: Workspace) -> str:
     found = json.loads(out.read_text(encoding="utf8"))
     if unknown := sorted(set(found) - {claim.name for claim in CLAIMS}):
         raise StepFailed(f"tests name claims {unknown}, expected names of companion.theory.claims")
-    text = json.dumps({"key": key(root), "claims": found}, indent=1)
+    text = json.dumps({"key": key(root), "claims": found}, indent=1, ensure_ascii=False)
     path_of(root).write_text(text + "\n", encoding="utf8")
     return output.strip().splitlines()[-1].strip("= ")
 
@@ -72,9 +74,9 @@ class Ledger(SphinxDirective):
         root = Path(self.env.srcdir)
         self.env.note_dependency(str(path_of(root)))
         found = read(root)["claims"]
-        header = ["Claim", "in our words", "shown in", "checked by", "outcome"]
+        header = ["Claim", "in our words", "shown in", "checked on", "outcome"]
         rows = [self._row(claim, found.get(claim.name, {})) for claim in CLAIMS]
-        return [make_table(header, rows, widths=(15, 36, 12, 23, 14), name="ledger")]
+        return [make_table(header, rows, widths=(14, 26, 11, 36, 13), name="ledger")]
 
     def _row(self, claim: Claim, tests: dict) -> list[list[nodes.Node]]:
         passed = sum(test["passed"] for test in tests.values())
@@ -84,17 +86,28 @@ class Ledger(SphinxDirective):
                 f"{claim.name}: {passed} tests passed and {failed} failed, expected some and none"
             )
             log.warning(text, location=self.env.docname, type="companion")
-        says = [nodes.paragraph("", claim.says), nodes.paragraph("", claim.checked)]
-        names = [name.split("::") for name in tests]
-        files = sorted({Path(file).name for file, _ in names})
-        outcome = f"{passed} of {passed + failed} passed"
         return [
             [nodes.paragraph("", claim.name)],
-            says,
+            [nodes.paragraph("", claim.says)],
             [nodes.paragraph("", "", chapter_link(self.env, claim.chapter))],
-            [
-                nodes.paragraph("", f"{len(tests)} test{'s' * (len(tests) != 1)} in"),
-                *(nodes.paragraph("", "", nodes.literal("", file)) for file in files),
-            ],
-            [nodes.paragraph("", outcome)],
+            self._checked(tests),
+            [nodes.paragraph("", f"{passed} of {passed + failed} passed")],
         ]
+
+    def _checked(self, tests: dict) -> list[nodes.Node]:
+        """A line for each test that says on what it was run, and the others by number."""
+        lines, others = [], nodes.line("", "")
+        for key, test in tests.items():
+            name = key.split("/")[-1]  # file.py::name
+            if "checked" in test:
+                said = nodes.inline("", test["checked"])
+                lines.append(nodes.line("", "", link_to(self.env, name, said)))
+            else:
+                others += nodes.Text(" · " if len(others) else "")
+                number = nodes.inline("", str(1 + len(others) // 2))
+                others += link_to(self.env, name, number)
+        if lines and len(others):
+            others.insert(0, nodes.Text("more: "))
+        if len(others):
+            lines.append(others)
+        return [nodes.line_block("", *lines)]

@@ -19,9 +19,11 @@ from sphinx.util import logging
 from . import execute
 from .address import read_address
 from .ledger import Ledger
+from .ranges import RangeTable, RefusalList
 from .separations import Separations
 from .separations_explorer import SeparationsDirective
 from .svg import inline_figures
+from .tested import SourceRole, Sources
 from .workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -130,6 +132,10 @@ def setup(app: Sphinx) -> dict:
     app.add_directive("separations", Separations)
     app.add_directive("separations-explorer", SeparationsDirective)
     app.add_directive("ledger", Ledger)
+    app.add_directive("ranges", RangeTable)
+    app.add_directive("refusals", RefusalList)
+    app.add_directive("tests", Sources)
+    app.add_role("test", SourceRole())
     app.connect("config-inited", set_local_paths, priority=100)
     app.connect("builder-inited", copy_assets)
     app.connect("builder-inited", read_environment)

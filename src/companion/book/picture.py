@@ -13,14 +13,14 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from companion.book import figures
-from companion.experiments import load, pool, results_dir
+from companion.experiments import pool, reported
 from companion.theory.index_lookup import IndexLookup
 from companion.theory.vectors import binary
 
 ALPHABET = 64
 
 
-def picture(folder: Path | None = None) -> Figure:
+def picture() -> Figure:
     """Left, what Index Lookup takes to represent; right, what training found, from stored runs."""
     figures.style()
     fig, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.7))
@@ -29,7 +29,7 @@ def picture(folder: Path | None = None) -> Figure:
         for n in range(4, 19, 2)
     ]
     figures.model_size_bits(left, {"Transformer: all parameters": sizes}, ALPHABET)
-    figures.accuracy_against_length(right, trained(folder), chance=1 / ALPHABET)
+    figures.accuracy_against_length(right, trained(), chance=1 / ALPHABET)
     left.set_title("what lookup takes to represent", loc="left")
     right.set_title("what training finds", loc="left")
     left.legend(loc="upper left")
@@ -37,12 +37,12 @@ def picture(folder: Path | None = None) -> Figure:
     return fig
 
 
-def trained(folder: Path | None = None) -> dict[str, list[tuple]]:
+def trained() -> dict[str, list[tuple]]:
     """Stored accuracies of plain runs, seeds together: (N, accuracy, low, high) by model."""
     scores = defaultdict(lambda: defaultdict(list))
-    for r in load(folder or results_dir() / "figure-2-index"):
+    for r in reported("figure-2-index"):
         if not r.run.tied:
-            scores[r.run.model.replace("_", " ")][r.run.length].append(r.final)
+            scores[r.run.model.replace("_", " ")][r.run.length].append(r.best)
     pooled = {
         name: {N: pool(each) for N, each in sorted(lengths.items())}
         for name, lengths in sorted(scores.items())

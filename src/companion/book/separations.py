@@ -56,12 +56,12 @@ def chapter_page(docnames: set[str], chapter: int) -> str | None:
     return next((name for name in sorted(docnames) if name.startswith(prefix)), None)
 
 
-def chapter_link(env: BuildEnvironment, chapter: int) -> nodes.Node:
-    """A link to a chapter, or a word that it is coming."""
+def chapter_link(env: BuildEnvironment, chapter: int, words: str = "") -> nodes.Node:
+    """A link to a chapter, in its own words or by its number, or a word that it is coming."""
     docname = chapter_page(env.found_docs, chapter)
     if docname is None:
-        return nodes.emphasis("", f"chapter {chapter}, coming")
-    text = nodes.inline("", f"chapter {chapter}" if chapter else "first page")
+        return nodes.emphasis("", words or f"chapter {chapter}, coming")
+    text = nodes.inline("", words or (f"chapter {chapter}" if chapter else "first page"))
     link = addnodes.pending_xref("", text, refdomain="std", reftype="doc", refexplicit=True)
     link["reftarget"], link["refdoc"] = "/" + docname, env.docname
     return link

@@ -28,6 +28,7 @@ from companion.experiments.shuffle import permutations
 from companion.experiments.task import TASKS, Batch
 from companion.theory import dyck
 
+LARGEST = 2**60  # stacks of k brackets are whole numbers of 64 bits
 AT_ONCE = 256  # words tried at a time where few are kept; more do not fit a CPU's cache
 SHORTEST_HARD = 20  # below, only one bracket is replaced, and counting sees that
 
@@ -44,7 +45,8 @@ class Dyck:
     `N`: length, even. `alphabet`: 2n, brackets that open and brackets that close; in the paper 4.
     `depth`: k, in the paper 2.
 
-    Raises ValueError for N odd or below two, for an odd alphabet and for a depth below one.
+    Raises ValueError for N odd or below two, for an odd alphabet, for a depth below one and for one
+    at which there are too many stacks to number.
     """
 
     name = "dyck"
@@ -56,6 +58,10 @@ class Dyck:
                 raise ValueError(f"got {name}={value}, expected an even number, at least 2")
         if depth < 1:
             raise ValueError(f"got depth={depth}, expected at least 1")
+        if (alphabet // 2 + 1) ** depth > LARGEST:
+            raise ValueError(
+                f"got depth={depth} with alphabet={alphabet}, expected (n + 1)^k of at most 2^60"
+            )
         self.N, self.alphabet, self.depth = N, alphabet, depth
         self.vocab, self.max_len = alphabet, N
 

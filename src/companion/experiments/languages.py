@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from functools import cached_property
+from functools import cache
 from typing import ClassVar
 
 import torch
@@ -66,12 +66,10 @@ class Language(ABC):
         """Bin1: the same language, strings longer than any in training."""
         return {"bin1": type(self)(self.N, bin=1)}
 
-    @cached_property
+    @property
     def chance(self) -> float:
         """Share of the most frequent answer among those of 4,096 strings: an estimate."""
-        targets = self.sample(4096, rng=torch.Generator().manual_seed(0)).targets
-        counts = torch.bincount(targets[answered(targets)])
-        return float(counts.max() / counts.sum())
+        return _most_frequent(type(self), self.N, self.span)
 
     def sample(self, batch: int, *, rng: torch.Generator, exact: bool = False) -> Batch:
         """`batch` strings of this bin; see `companion.experiments.task.Task`.
@@ -131,6 +129,14 @@ class Language(ABC):
     def _counts(self, words: Tensor) -> list[Tensor]:
         """How often each symbol has come so far, (B, T) for each."""
         return [(words == c).cumsum(1) for c in range(self.alphabet)]
+
+
+@cache
+def _most_frequent(language: type[Language], N: int, span: tuple[int, int]) -> float:
+    rng = torch.Generator().manual_seed(0)
+    targets = language(N).draw(4096, *span, rng=rng).targets
+    counts = torch.bincount(targets[answered(targets)])
+    return float(counts.max() / counts.sum())
 
 
 class Parity(Language):

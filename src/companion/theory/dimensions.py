@@ -68,6 +68,19 @@ def first_k(N: int, gamma: float, *, seed: int = 0) -> int:
     raise ValueError(f"coherence {gamma} not reached by k = {T.shape[1]} for N = {N}")
 
 
+def welch(N: int, k: int) -> float:
+    """Welch's bound: N unit vectors of dimension k have a coherence of sqrt((N - k) / (k (N - 1))).
+
+    At least, and 0 where N <= k. Their Gram matrix has rank k, so its entries cannot all be small.
+
+    >>> welch(64, 64), round(welch(1024, 32), 3)
+    (0.0, 0.174)
+    """
+    check_int("N", N, low=2)
+    check_int("k", k, low=1)
+    return math.sqrt(max(0, N - k) / (k * (N - 1)))
+
+
 def johnson_lindenstrauss(
     vectors: Float[np.ndarray, "N d"], k: int, *, rng: np.random.Generator
 ) -> Float[np.ndarray, "N k"]:

@@ -20,13 +20,15 @@ every rounding error counted; so the networks are right at *every* length, or re
 """
 
 import math
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
 from automata.fa.dfa import DFA
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from companion.models import LSTM, ModelConfig, SequenceModel, State
 from companion.models.quantized import pack_levels, unpack_levels
@@ -91,8 +93,89 @@ class Units:
         return additions * unit * partial_sum
 
 
-class Elman(SequenceModel):
-    """h <- phi(W h + U x + b) with the weights above, in any `Arithmetic`; class 1 means accepted.
+class UnitNetwork(SequenceModel):
+    """Units that move in a given `Arithmetic`; class 1 means accepted. The state is `vectors` of
+    them: h, and for an LSTM c. Subclasses say what a step is."""
+
+    def __init__(self, dfa: DFA, symbols: str, arithmetic: Arithmetic, vectors: int):
+        super().__init__(ModelConfig(vocab=len(symbols), classes=2))
+        self.units, self.arithmetic = Units.of(dfa, symbols), arithmetic
+        self.vectors, self.accept = vectors, self.units.accept
+
+    @abstractmethod
+    def step(self, numbers: Sequence[np.ndarray], x: Int[np.ndarray, " B"]) -> list[np.ndarray]:
+        """The vectors after one more symbol of each of B words."""
+
+    @property
+    def weight_count(self) -> int:
+        """Numbers in W, U, b and the read-out."""
+        return self.W.size + self.U.size + self.b.size + self.units.accept.size
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Values are shown in float64, which holds them exactly."""
+        return torch.float64
+
+    @property
+    def device(self) -> torch.device:
+        """The CPU."""
+        return torch.device("cpu")
+
+    def state_shapes(self, t: int) -> tuple[tuple[int, ...], ...]:
+        """One number a unit in each vector."""
+        return ((len(self.units),),) * self.vectors
+
+    def initial_state(self, batch: int) -> State:
+        """A unit vector whose transition leads to the start."""
+        return State(0, (torch.tensor(self.units.start).repeat(batch, 1),))
+
+    def advance(self, tokens, state, read):
+        """Read the chunk symbol by symbol; the answer is a sum over accepting units of h."""
+        a, numbers, sums = self.arithmetic, [x.numpy() for x in state.tensors], []
+        for x in tokens.numpy().T:
+            numbers = self.step(numbers, x)
+            sums.append(a.decode(a.matmul(a.encode(numbers[0]), a.encode(self.accept[:, None]))))
+        said = torch.from_numpy(np.concatenate(sums, axis=1))
+        logits = torch.stack([torch.full_like(said, 0.5), said], dim=-1)
+        return take_rows(logits, read), tuple(map(torch.from_numpy, numbers))
+
+    def state_bits(self, state: State) -> int:
+        """Numbers times the bits of one."""
+        return self.vectors * len(self.units) * self.arithmetic.p
+
+    def pack(self, state: State) -> bytes:
+        """The numbers in the format of the arithmetic."""
+        a, numbers = self.arithmetic, torch.cat(state.tensors, dim=-1).numpy()
+        if isinstance(a, FixedPoint):
+            return pack_levels(torch.from_numpy(a.encode(numbers) + a.R * a.S), a.p)
+        return a.encode(numbers).contiguous().view(torch.uint8).numpy().tobytes()
+
+    def unpack(self, data: bytes, *, t: int, batch: int) -> State:
+        """The state from the bytes of `pack`."""
+        a, m = self.arithmetic, self.vectors * len(self.units)
+        if len(data) != math.ceil(batch * m * a.p / 8):
+            raise ValueError(f"expected {batch} x {m} x {a.p} bits, got {len(data)} bytes")
+        if isinstance(a, FixedPoint):
+            levels = unpack_levels(data, batch, m, a.p).numpy() - a.R * a.S
+        else:
+            levels = torch.frombuffer(bytearray(data), dtype=a.dtype).view(batch, m)
+        return State(t, torch.from_numpy(a.decode(levels)).chunk(self.vectors, dim=-1))
+
+    def preactivation(self, h: np.ndarray, x: Int[np.ndarray, " B"]) -> np.ndarray:
+        """W h + U x + b."""
+        a = self.arithmetic
+        z = a.add(a.matmul(a.encode(h), a.encode(self.W.T)), a.encode(self.U.T[x]))
+        return a.decode(a.add(z, a.encode(self.b)))
+
+    @property
+    def rounding(self) -> float:
+        """How far a number of size 1 is off: a step of the grid, or half a unit of a float."""
+        a = self.arithmetic
+        return 1 / a.S if isinstance(a, FixedPoint) else a.eps / 2
+
+
+class Elman(UnitNetwork):
+    """h <- phi(W h + U x + b) with the weights above, in any `Arithmetic`.
 
     Raises ValueError if drift and rounding leave the read-out no margin.
 
@@ -111,112 +194,48 @@ class Elman(SequenceModel):
         beta: float = 8.0,
         arithmetic: Arithmetic = EXACT,
     ):
-        super().__init__(ModelConfig(vocab=len(symbols), classes=2))
+        super().__init__(dfa, symbols, arithmetic, vectors=1)
         if activation not in ("relu", "sigmoid"):
             raise ValueError(f"expected activation 'relu' or 'sigmoid', got {activation!r}")
-        self.units, self.activation, self.beta = Units.of(dfa, symbols), activation, beta
-        self.arithmetic = arithmetic
+        self.activation, self.beta = activation, beta
         scale, bias = (1.0, -1.0) if activation == "relu" else (2 * beta, -3 * beta)
         self.W, self.U = scale * self.units.W, scale * self.units.U
         self.b = np.full(len(self.units), bias)
         exact = self._exact()
         self.drift = (0.0 if exact else math.inf) if activation == "relu" else self._box()
-        _check_margin(self.margin, f"{activation} with beta = {beta:g} in {arithmetic}")
+        check_read_out(self.margin, f"{activation} with beta = {beta:g} in {arithmetic}")
 
     @property
     def margin(self) -> float:
         """How far the read-out, a sum over accepting units, stays from its threshold 1/2."""
         return float(0.5 - self.units.accept.sum() * self.drift)
 
-    @property
-    def weight_count(self) -> int:
-        """Numbers in W, U, b and the read-out."""
-        return self.W.size + self.U.size + self.b.size + self.units.accept.size
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Values are shown in float64, which holds them exactly."""
-        return torch.float64
-
-    @property
-    def device(self) -> torch.device:
-        """The CPU."""
-        return torch.device("cpu")
-
-    def state_shapes(self, t: int) -> tuple[tuple[int, ...], ...]:
-        """h."""
-        return ((len(self.units),),)
-
-    def initial_state(self, batch: int) -> State:
-        """A unit vector whose transition leads to the start."""
-        return State(0, (torch.tensor(self.units.start).repeat(batch, 1),))
-
-    def advance(self, tokens, state, read):
-        """Read the chunk symbol by symbol."""
-        a, h, sums = self.arithmetic, state.tensors[0].numpy(), []
-        for x in tokens.numpy().T:
-            h = self._step(h, x)
-            sums.append(a.decode(a.matmul(a.encode(h), a.encode(self.units.accept[:, None]))))
-        said = torch.from_numpy(np.concatenate(sums, axis=1))
-        logits = torch.stack([torch.full_like(said, 0.5), said], dim=-1)
-        return take_rows(logits, read), (torch.from_numpy(h),)
-
-    def state_bits(self, state: State) -> int:
-        """Units times the bits of one number."""
-        return len(self.units) * self._p
-
-    def pack(self, state: State) -> bytes:
-        """The numbers in the format of the arithmetic."""
-        a, encoded = self.arithmetic, self.arithmetic.encode(state.tensors[0].numpy())
-        if isinstance(a, FixedPoint):
-            return pack_levels(torch.from_numpy(encoded + a.R * a.S), a.p)
-        return encoded.contiguous().view(torch.uint8).numpy().tobytes()
-
-    def unpack(self, data: bytes, *, t: int, batch: int) -> State:
-        """The state from the bytes of `pack`."""
-        a, m = self.arithmetic, len(self.units)
-        if len(data) != math.ceil(batch * m * self._p / 8):
-            raise ValueError(f"expected {batch} x {m} x {self._p} bits, got {len(data)} bytes")
-        if isinstance(a, FixedPoint):
-            levels = unpack_levels(data, batch, m, a.p).numpy() - a.R * a.S
-        else:
-            levels = torch.frombuffer(bytearray(data), dtype=a.dtype).view(batch, m)
-        return State(t, (torch.from_numpy(a.decode(levels)),))
-
-    @property
-    def _p(self) -> int:
-        a = self.arithmetic
-        return a.p if isinstance(a, FixedPoint) else torch.finfo(a.dtype).bits
-
-    def _step(self, h: np.ndarray, x: np.ndarray) -> np.ndarray:
-        a = self.arithmetic
-        z = a.add(a.matmul(a.encode(h), a.encode(self.W.T)), a.encode(self.U.T[x]))
-        z = a.add(z, a.encode(self.b))
-        return a.decode(a.relu(z) if self.activation == "relu" else a.encode(_sigma(a.decode(z))))
+    def step(self, numbers, x):
+        """h after one more symbol."""
+        a, z = self.arithmetic, self.preactivation(numbers[0], x)
+        return [a.decode(a.encode(np.maximum(z, 0) if self.activation == "relu" else sigma(z)))]
 
     def _exact(self) -> bool:
         """Whether one step from ideal units is exact, so that all are. Refuses numbers beyond R."""
         _, target = self.units.ideal()
         states, symbols, m = target.shape
         h = np.vstack([np.eye(m), np.zeros(m)]).repeat(symbols, axis=0)
-        found = self._step(h, np.tile(np.arange(symbols), states))
+        (found,) = self.step([h], np.tile(np.arange(symbols), states))
         return bool((found == target.reshape(-1, m)).all())
 
     def _box(self) -> float:
         """A drift that one step maps into itself; infinite where the search finds none."""
         z, target = self.units.ideal()
-        a = self.arithmetic
-        grid = isinstance(a, FixedPoint)
-        unit = 1 / a.S if grid else torch.finfo(a.dtype).eps / 2
+        unit, grid = self.rounding, isinstance(self.arithmetic, FixedPoint)
         rounding = len(self.units) * unit if grid else self.units.rounding(self.beta, unit)
 
         def after(drift: float) -> float:
             spread = np.abs(self.W).sum(1) * drift + rounding
             middle = self.beta * (2 * z - 1)
-            ends = [_sigma(middle + sign * spread) for sign in (-1, 1)]
+            ends = [sigma(middle + sign * spread) for sign in (-1, 1)]
             return max(float(np.abs(end - target).max()) for end in ends) + unit
 
-        return _invariant(after)
+        return invariant(after)
 
 
 class TransitionLSTM(LSTM):
@@ -237,10 +256,10 @@ class TransitionLSTM(LSTM):
         with torch.random.fork_rng(devices=[]):  # layers draw weights, which are replaced below
             super().__init__(ModelConfig(len(symbols), classes=2, width=width, heads=1))
         self.units, self.beta = units, beta
+        self.to(dtype).requires_grad_(False)  # first, or weights would be rounded to float32
         self._set_weights()
-        self.to(dtype).requires_grad_(False)
         self.drift = self._box()
-        _check_margin(self.margin, f"beta = {beta:g} in {dtype}")
+        check_read_out(self.margin, f"beta = {beta:g} in {dtype}")
 
     @property
     def margin(self) -> float:
@@ -271,25 +290,25 @@ class TransitionLSTM(LSTM):
         z, target = self.units.ideal()
         unit, beta = torch.finfo(self.dtype).eps, self.beta
         rounding = self.units.rounding(beta, unit / 2)
-        (f, o), g = _sigma(np.array([-beta, beta])), math.tanh(beta)
+        (f, o), g = sigma(np.array([-beta, beta])), math.tanh(beta)
 
         def after(drift: float) -> float:
             spread = 2 * beta / math.tanh(1) * self.units.W.sum(1) * drift + rounding
             middle = beta * (2 * z - 1)
-            low = _sigma(middle - spread) * g - f - 4 * unit  # c is between -1 and 2 before
-            high = _sigma(middle + spread) + 2 * f + 4 * unit
+            low = sigma(middle - spread) * g - f - 4 * unit  # c is between -1 and 2 before
+            high = sigma(middle + spread) + 2 * f + 4 * unit
             ends = o * np.tanh(low), np.tanh(high)
             ideal = math.tanh(1) * target
             return max(float(np.abs(end - ideal).max()) for end in ends) + 4 * unit
 
-        return _invariant(after)
+        return invariant(after)
 
 
-def _sigma(z: np.ndarray) -> np.ndarray:
+def sigma(z: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-z))
 
 
-def _invariant(after) -> float:
+def invariant(after) -> float:
     """Some epsilon <= 1 with after(epsilon) <= epsilon, close to the least; else infinity."""
     drift = 0.0
     while drift <= 1:
@@ -300,7 +319,7 @@ def _invariant(after) -> float:
     return math.inf
 
 
-def _check_margin(margin: float, what: str) -> None:
+def check_read_out(margin: float, what: str) -> None:
     if not margin > _READ_OUT:
         raise ValueError(
             f"expected a margin above {_READ_OUT} at every length, got {margin:g} with {what}"

@@ -184,13 +184,15 @@ class DyckTransformer:
 
     @property
     def margin(self) -> float:
-        """The least of three distances, each less a dozen roundings.
+        """The least of three distances, each less a dozen roundings and what sums of N may lose.
 
         Of the fetched signs from the room that the error network leaves, 2 nu_before and nu_wanted
         from 1/2; of the final score of a word with an error, 1 - 2 share, from 1/2.
         """
         rest = _TOLERANCE - max(2 * self.nu_before, self.nu_wanted), 2 * self.share - 0.5
-        return min(rest) - 12 * self._step
+        a = self.arithmetic
+        sums = 0.0 if isinstance(a, FixedPoint) else 2 * a.relative_error(self.N)
+        return min(rest) - 12 * self._step - sums
 
     @property
     def _step(self) -> float:

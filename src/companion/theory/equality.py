@@ -29,7 +29,14 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from companion.theory._check import check_even, check_int, check_whole
-from companion.theory.copy_and_count import Copy, copy_eta, copying, count_error, count_layer
+from companion.theory.copy_and_count import (
+    Copy,
+    copy_eta,
+    copying,
+    count_error,
+    count_layer,
+    told,
+)
 from companion.theory.fixed_point import EXACT, Arithmetic, FixedPoint, Floating
 from companion.theory.transformer import LAST, FeedForward, Head, Layer, Stack
 from companion.theory.vectors import Family, nearly_orthogonal
@@ -121,11 +128,15 @@ class Equality:
             raise ValueError(f"expected a range R >= 4, got {self.arithmetic.R}")
         if not self.eta > 0 or not math.isfinite(self.eta):
             raise ValueError(f"expected 0 < eta < infinity, got {self.eta}")
-        if self.margin < 0 or self.count_error >= 0.5:
+        if not self.count_error < 0.5:
             raise ValueError(
-                f"expected copies within {self.tolerance:.3g} and counts within 1/2, got "
-                f"{self.copy.error:.3g} and {self.count_error:.3g} with N = {self.N}, "
-                f"k = {self.T.k}, eta = {self.eta:g} in {self.arithmetic}"
+                f"expected counts within 1/2, got {told(self.count_error)} with N = {self.N} "
+                f"in {self.arithmetic}"
+            )
+        if self.margin < 0:
+            raise ValueError(
+                f"expected copies within {self.tolerance:.3g}, got {self.copy.error:.3g} with "
+                f"N = {self.N}, k = {self.T.k}, eta = {self.eta:g} in {self.arithmetic}"
             )
 
     @classmethod

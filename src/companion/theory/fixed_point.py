@@ -29,6 +29,10 @@ from companion.theory._check import check_int
 _MAX_BITS = 61  # of an int64 that a sum of products may use: rounding to nearest doubles it
 
 
+class TooWide(OverflowError, ValueError):
+    """A number that its format would hold, but not the 64-bit integers that we compute in."""
+
+
 @dataclass(frozen=True)
 class FixedPoint:
     """Numbers a / 2^f with |a / 2^f| <= R, held as integers.
@@ -56,7 +60,7 @@ class FixedPoint:
         check_int("f", self.f, low=0, high=40)
         check_int("R", self.R, low=1)
         if self.p > _MAX_BITS - 2:
-            raise ValueError(f"expected numbers of at most {_MAX_BITS - 2} bits, got {self.p}")
+            raise TooWide(f"expected numbers of at most {_MAX_BITS - 2} bits, got {self.p}")
         for name, allowed in (("rounding", ("floor", "nearest")), ("softmax", ("late", "early"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"expected {name} in {allowed}, got {getattr(self, name)!r}")
@@ -109,6 +113,21 @@ class FixedPoint:
         """Whole multiples n of one encoded number."""
         return self._clamp(n * a)
 
+    def multiply(
+        self, a: Int[np.ndarray, "..."], b: Int[np.ndarray, "..."]
+    ) -> Int[np.ndarray, "..."]:
+        """Number by number, each product rounded."""
+        self._fits(a[..., None], b[..., None])
+        return self._clamp(self._divide(a * b, self.S))
+
+    def sum_error(self, n: int, size: float) -> float:
+        """0: a sum of products is exact before it is rounded."""
+        return 0.0
+
+    def average_error(self, n: int, rest: float) -> float:
+        """0 for numbers -1, 0 and 1, whose weighted sums are on the grid."""
+        return 0.0
+
     def add(self, a: Int[np.ndarray, "..."], b: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
         """Exact sum."""
         return self._clamp(a + b)
@@ -150,7 +169,7 @@ class FixedPoint:
         if self.softmax == "late":
             return self.encode(e / e.sum(-1, keepdims=True))
         if 2 * self.f + 1 > _MAX_BITS:  # e S is a number of 2f bits
-            raise OverflowError(f"expected f <= {_MAX_BITS // 2} for early rounding, got {self.f}")
+            raise TooWide(f"expected f <= {_MAX_BITS // 2} for early rounding, got {self.f}")
         e = self.encode(e)
         return self._divide(e * self.S, e.sum(-1, keepdims=True))
 
@@ -170,8 +189,19 @@ class FixedPoint:
     def _fits(self, a: np.ndarray, b: np.ndarray) -> None:
         """Refuse a product of matrices whose exact sum might not fit an int64."""
         size = int(np.abs(a).max(initial=0)) * int(np.abs(b).max(initial=0)) * a.shape[-1]
+        if size.bit_length() > _MAX_BITS:  # it would if all were largest; so look at the sums
+            size = int((np.abs(a).astype(float) @ np.abs(b).astype(float)).max(initial=0))
+        self._check_sum(size)
+
+    def check_range(self, size: float) -> None:
+        """Refuse if numbers up to `size`, or sums as large before they are rounded, do not fit."""
+        if size > self.R:
+            raise ValueError(f"expected a range R >= {math.ceil(size)}, got {self.R} in {self}")
+        self._check_sum(math.ceil(size) * self.S**2)
+
+    def _check_sum(self, size: int) -> None:
         if size.bit_length() > _MAX_BITS:
-            raise OverflowError(
+            raise TooWide(
                 f"expected exact sums of at most {_MAX_BITS} bits, got {size.bit_length()}; "
                 f"lower f = {self.f} or R = {self.R}"
             )
@@ -179,7 +209,11 @@ class FixedPoint:
 
 @dataclass(frozen=True)
 class Floating:
-    """The same operations in a torch float type; what a GPU would do.
+    """The same operations in a torch float type, as matrix units do them.
+
+    Sums of products, and those in softmax, are formed in float32 if the type has 16 bits, else in
+    the type itself, in whatever order; then the result is rounded to the type. `sum_error` bounds
+    what the order may change.
 
     >>> half = Floating(torch.float16)
     >>> float(half.encode(np.array(1 / 3)))
@@ -202,21 +236,76 @@ class Floating:
         """Distance from 1 to the next number."""
         return float(torch.finfo(self.dtype).eps)
 
+    @property
+    def wide(self) -> torch.dtype:
+        """The type in which sums are formed."""
+        return torch.float32 if self.p < 32 else self.dtype
+
+    def check_range(self, size: float) -> None:
+        """Refuse if numbers up to `size` do not fit."""
+        top = torch.finfo(self.dtype).max
+        if size > top:
+            raise ValueError(f"expected a range R >= {math.ceil(size)}, got {top:g} in {self}")
+
+    @property
+    def _unit(self) -> float:
+        """Largest relative error of an operation in the wide type."""
+        return float(torch.finfo(self.wide).eps) / 2
+
+    def sum_error(self, n: int, size: float) -> float:
+        """How far a sum of n products of absolute value `size` may be from their true sum, rounded.
+
+        0 if all whole multiples of `size` up to n are numbers of the type in which sums are formed;
+        else each of n - 1 additions, and each product, may be rounded, and the end the other way.
+
+        >>> tenth = float(np.float16(0.1))
+        >>> Floating(torch.float16).sum_error(1000, tenth)  # all partial sums are in float32
+        0.0
+        >>> 4e-7 < Floating(torch.float32).sum_error(8, 0.1) < 5e-7
+        True
+        """
+        odd = abs(size).as_integer_ratio()[0]
+        odd //= max(1, odd & -odd)
+        if n * odd * self._unit <= 1:
+            return 0.0
+        return n * abs(size) * (self.relative_error(n) + self.eps)
+
+    def relative_error(self, n: int) -> float:
+        """Bound for a sum of any n products before the last rounding, by the sum of their sizes."""
+        return n * self._unit / (1 - n * self._unit) if n * self._unit < 1 else math.inf
+
+    def average_error(self, n: int, rest: float) -> float:
+        """What rounding may do to an average of n numbers in [-1, 1], weights but one being `rest`.
+
+        Softmax and average are sums of n terms, off by n roundings each. But a term never moves
+        a sum further off than its own size, since the sum without it is a number of the type; so
+        neither is off by more than about `rest`. Then both are rounded to the type.
+        """
+        lost = min(self.relative_error(n), rest * (1 + 2 * n * self._unit))
+        return 2 * lost + (1 + rest) * self.eps
+
     def encode(self, x: np.ndarray) -> Tensor:
         """Round real numbers to this type."""
-        return torch.as_tensor(np.asarray(x, dtype=np.float64)).to(self.dtype)
+        return torch.as_tensor(np.asarray(x, dtype=np.float64, order="C")).to(self.dtype)
 
     def decode(self, a: Tensor) -> np.ndarray:
-        """Back to float64, exactly."""
-        return a.double().numpy()
+        """Back to float64, exactly. Refuses what has left the range on the way."""
+        x = a.double().numpy()
+        if not np.isfinite(x).all():
+            raise OverflowError(f"expected finite numbers, got {x[~np.isfinite(x)][0]} in {self}")
+        return x
 
     def matmul(self, a: Tensor, b: Tensor) -> Tensor:
-        """a @ b."""
-        return a @ b
+        """a @ b: products summed in a wide type, then rounded once."""
+        return (a.to(self.wide) @ b.to(self.wide)).to(self.dtype)
 
     def times(self, n: np.ndarray, a: Tensor) -> Tensor:
-        """Whole multiples n of one encoded number."""
-        return self.encode(n) * a
+        """Whole multiples n of one encoded number, each rounded once."""
+        return self.encode(n * self.decode(a))
+
+    def multiply(self, a: Tensor, b: Tensor) -> Tensor:
+        """Number by number, each product rounded."""
+        return a * b
 
     def add(self, a: Tensor, b: Tensor) -> Tensor:
         """a + b."""
@@ -234,8 +323,8 @@ class Floating:
         self, Q: Tensor, K: Tensor, V: Tensor, mask: np.ndarray | None = None
     ) -> tuple[Tensor, Tensor]:
         """Values attended to, and the weights; mask[i, j] = query i may read key j."""
-        weights = self.weights(Q @ K.transpose(-1, -2), mask)
-        return weights @ V, weights
+        weights = self.weights(self.matmul(Q, K.transpose(-1, -2)), mask)
+        return self.matmul(weights, V), weights
 
     def weights(self, A: Tensor, mask: np.ndarray | None = None) -> Tensor:
         """Softmax over the last axis."""
@@ -246,7 +335,7 @@ class Floating:
             if not allowed.any(-1).all():
                 raise ValueError("expected every query to read some key, got a fully masked row")
             A = A.masked_fill(~allowed, -math.inf)
-        return torch.softmax(A, dim=-1)
+        return torch.softmax(A.to(self.wide), dim=-1).to(self.dtype)
 
 
 Arithmetic = FixedPoint | Floating

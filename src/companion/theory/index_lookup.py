@@ -30,6 +30,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from companion.theory._check import check_int
+from companion.theory.copy_and_count import exact_eta, weights_of
 from companion.theory.fixed_point import EXACT, Arithmetic, FixedPoint
 from companion.theory.transformer import LAST, FeedForward, Head, Layer, stream_attention
 from companion.theory.vectors import Family, Linear, nearly_orthogonal
@@ -105,7 +106,7 @@ class IndexLookup:
         """By default: a trace code of coherence <= 1/4, and an eta half as much again as enough.
 
         At gamma = 1/4 that eta is the paper's 2 ln 3N. On a grid it is rounded up until the entries
-        eta / k of W_Q are grid points.
+        eta / k of W_Q are grid points, and `exact_eta` is enough.
         """
         check_int("N", N, low=1)
         T = nearly_orthogonal(N) if T is None else T
@@ -115,6 +116,7 @@ class IndexLookup:
                 raise ValueError(f"expected distinct vectors, got two equal ones with k = {T.k}")
             eta = 1.5 * sufficient_eta(N, gamma)
             if isinstance(arithmetic, FixedPoint):
+                eta = min(eta, exact_eta(gamma, arithmetic))
                 eta = T.k * math.ceil(eta / T.k * arithmetic.S) / arithmetic.S
         return cls(N, alphabet, T, eta, arithmetic)
 
@@ -173,7 +175,7 @@ class IndexLookup:
         """
         self._check(symbols, p)
         asked = p.shape[1]
-        if asked > 1 and self.weight_with(asked) < THRESHOLD:
+        if asked > 1 and self.margin_with(asked) < 0:
             raise ValueError(
                 f"expected attention weight >= {THRESHOLD} on the right position, got "
                 f"{self.weight_with(asked):.4f} with {asked} indices asked at once: raise eta"
@@ -198,8 +200,17 @@ class IndexLookup:
 
     @property
     def margin(self) -> float:
-        """min_p q_p - 3/4: how far the worst input is from where psi ceases to be exact."""
-        return self.weight - THRESHOLD
+        """How far the worst input is from where psi ceases to be exact.
+
+        min_p q_p - 3/4, less what rounding may do to the average.
+        """
+        return self.margin_with(1)
+
+    def margin_with(self, queries: int) -> float:
+        """The same when several indices are asked at once."""
+        weight = self.weight if queries == 1 else self.weight_with(queries)
+        rounded = self.arithmetic.average_error(self.N + queries, 1 - weight)
+        return weight - THRESHOLD - rounded
 
     def worst_error(self, p: int) -> float:
         """Error 1 - q_p in every bit read, when all other symbols are the complement of s_p.
@@ -267,6 +278,8 @@ def weakest_weight(
 ) -> float:
     """min_p min(q_p, 1 - weight elsewhere) for logits eta T(p).T(i) / k, i < N, and the queries' 0.
 
+    For every order in which the k terms of a logit are summed (`weights_of`).
+
     A lower bound for shorter strings too: with fewer keys q_p grows, and what lies elsewhere is at
     most 1 - q_p, plus half a step for each weight that is rounded to nearest.
 
@@ -280,19 +293,20 @@ def weakest_weight(
         signs = T.rows(np.arange(N)).astype(np.float32)
         products, own = np.rint(signs @ signs.T).astype(np.int64), np.arange(N)
     products = np.concatenate([products, np.zeros((len(products), queries), np.int64)], axis=1)
-    logits = arithmetic.times(products, arithmetic.encode(np.array([eta / T.k])))
-    weights = arithmetic.decode(arithmetic.weights(logits))
-    right = weights[np.arange(len(own)), own]
+    at = np.arange(products.shape[1]) == own[:, None]
+    weights = weights_of(products, at, eta / T.k, T.k, arithmetic)
+    right = weights[at]
     elsewhere = weights.sum(-1) - right
     if isinstance(arithmetic, FixedPoint):
-        elsewhere = np.maximum(elsewhere, 1 - right + _rounded_up(logits, arithmetic))
+        elsewhere = np.maximum(elsewhere, 1 - right + _rounded_up(products, eta / T.k, arithmetic))
     return float(np.minimum(right, 1 - elsewhere).min())
 
 
-def _rounded_up(logits: np.ndarray, a: FixedPoint) -> float:
+def _rounded_up(products: np.ndarray, unit: float, a: FixedPoint) -> float:
     """By how much rounding to nearest may raise a sum of weights: half a step for each."""
     if a.rounding == "floor":
         return 0.0
+    logits = a.times(products, a.encode(np.array([unit])))
     alive = logits > logits.max(-1, keepdims=True) - a.S * math.log(2 * a.S) - 1
     return (logits.shape[-1] if a.softmax == "late" else int(alive.sum(-1).max())) / (2 * a.S)
 

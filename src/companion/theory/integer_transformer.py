@@ -5,7 +5,7 @@ N       positions of the input; the answer is read at the last one
 x_i     (d) row at position i, a function of the symbol there and of i
 A_i     logit <Q(x_N), K(x_i)>, and M the largest of them
 e_i     exp(A_i - M), rounded down; Z their exact sum; a_i = e_i / Z, rounded down
-psi     anything that turns x_N and the attended vector into an answer
+psi     anything that turns x_N and the attended vector into an answer, or into a score for each
 H, m    heads, and the dimension of their queries, keys and values
 p, f, S bits of a number, fractional bits, scale 2^f (see `fixed_point`)
 ======= ==========================================================================
@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from companion.models import SequenceModel, Transformer
 from companion.theory._check import check_int, check_whole
@@ -38,8 +38,9 @@ class IntegerTransformer:
     """One attention layer on inputs of length N in p-bit whole numbers, read at the last position.
 
     It is refused at construction unless *no* input over its alphabet leaves the range: all keys,
-    values and logits that can occur are tried, symbol by symbol and position by position. What psi
-    does afterwards is its own affair.
+    values and logits that can occur are tried, symbol by symbol and position by position, and
+    `headroom` says how much is left. What psi does afterwards is its own affair; `margin` says how
+    clear its answer to an input is.
 
     >>> grid = FixedPoint(f=4, R=7, softmax="early")
     >>> one = np.full((1, 1, 1), grid.S)
@@ -56,7 +57,7 @@ class IntegerTransformer:
     W_Q: Int[np.ndarray, "H m d"]
     W_K: Int[np.ndarray, "H m d"]
     W_V: Int[np.ndarray, "H v d"]
-    psi: Callable[[np.ndarray, np.ndarray], int]  # of x_N (d) and the attended vector (H v)
+    psi: Callable  # of x_N (d) and the attended vector (H v), to an answer or to all scores
     answers: int  # psi answers 0, ..., answers - 1
     arithmetic: FixedPoint
 
@@ -72,7 +73,8 @@ class IntegerTransformer:
                 f"{a.softmax!r} and {a.rounding!r}"
             )
         check_int("bits of a sum", (a.R * a.S**2 * self.N).bit_length(), low=1, high=_MOST_BITS)
-        self._check_range()
+        if self.largest > a.R and not a.saturate:
+            raise OverflowError(f"expected numbers up to R = {a.R}, got {self.largest:g}")
 
     @classmethod
     def from_layer(
@@ -108,8 +110,9 @@ class IntegerTransformer:
 
         What stands before the attention (embedding, layer norm) sees one position at a time, so x_i
         is a function of symbol and position and is tabulated, then rounded. What comes after it
-        (residual, norms, MLP, read-out) sees the last position only: it is psi, in float64. f is
-        the largest for which no input leaves the range of p bits.
+        (residual, norms, MLP, read-out) sees the last position only: it is psi, in float64, and
+        gives the scores of all classes. f is the largest for which no input leaves the range of p
+        bits.
 
         Raises ValueError for another model, another depth, and a p too small for the weights.
         """
@@ -202,11 +205,30 @@ class IntegerTransformer:
         return self.arithmetic.matmul(weights[:, None], values)[:, 0], weights
 
     def answer(self, x: Int[np.ndarray, " d"], attended: Int[np.ndarray, "H v"]) -> int:
-        """psi, on the real numbers that stand for x_N and the attended vector."""
-        decode = self.arithmetic.decode
-        said = self.psi(decode(x), decode(attended).ravel())
+        """What psi says of x_N and the attended vector: an answer, or the best of its scores."""
+        said = self.read_out(x, attended)
+        said = said.item() if said.size == 1 and said.dtype.kind != "f" else int(said.argmax())
         check_int("answer", said, low=0, high=self.answers - 1)
-        return int(said)
+        return said
+
+    def margin(self, tokens: Sequence[int]) -> float:
+        """By how much the answer's score exceeds the next. Refuses a psi that says answers only."""
+        x = self.rows[self.check(tokens)[-1], -1]
+        scores = self.read_out(x, self.attend(tokens)[0])
+        if scores.size != self.answers or self.answers < 2:
+            raise ValueError(f"expected {self.answers} scores from psi, got {scores.size}")
+        second, best = np.sort(scores)[-2:]
+        return float(best - second)
+
+    def read_out(
+        self, x: Int[np.ndarray, " d"], attended: Int[np.ndarray, "H v"]
+    ) -> Shaped[np.ndarray, " s"]:
+        """psi on the real numbers that stand for x_N and the attended vector."""
+        decode = self.arithmetic.decode
+        said = np.atleast_1d(self.psi(decode(x), decode(attended).ravel()))
+        if said.dtype.kind == "f":
+            check_int("scores", said.size, low=self.answers, high=self.answers)
+        return said
 
     def __call__(self, tokens: Sequence[int]) -> int:
         """The undivided model's answer."""
@@ -219,21 +241,26 @@ class IntegerTransformer:
         check_whole("symbol", symbols, low=0, high=self.alphabet - 1)
         return symbols.tolist()
 
-    def _check_range(self) -> None:
-        """Refuse if a number that some input leads to is too large for the grid."""
-        a = self.arithmetic
-        limit = a.R * a.S
-        for name in ("rows", "W_Q", "W_K", "W_V"):
-            largest = int(np.abs(getattr(self, name)).max(initial=0))
-            if largest > limit:
-                raise OverflowError(f"expected {name} within R = {a.R}, got {largest / a.S:g}")
-        keys, _ = self.project(self.rows.reshape(-1, self.d))
+    @cached_property
+    def largest(self) -> float:
+        """The largest number that any input leads to, up to and with the logits."""
+        a, given = self.arithmetic, (self.rows, self.W_Q, self.W_K, self.W_V)
+        top = max(int(np.abs(x).max(initial=0)) for x in given)
+        if top > a.R * a.S:
+            return top / a.S
+        keys, values = self.project(self.rows.reshape(-1, self.d))
         queries = a.matmul(self.rows[:, -1], self.W_Q.swapaxes(1, 2))
+        top = max(top, *(int(np.abs(x).max(initial=0)) for x in (keys, values, queries)))
         for query, key in zip(queries, keys, strict=True):
-            # In floats, which is fast for large alphabets; one grid point is left for rounding.
-            largest = max(np.abs(key.astype(float) @ q).max() for q in query.astype(float)) / a.S
-            if largest > limit - 1 and not a.saturate:
-                raise OverflowError(f"expected logits below R = {a.R}, got {largest / a.S:g}")
+            # In floats, which is fast for large alphabets; one grid point is added for rounding.
+            sizes = (np.abs(key.astype(float) @ q).max() for q in query.astype(float))
+            top = max(top, max(sizes) / a.S + 1)
+        return top / a.S
+
+    @property
+    def headroom(self) -> float:
+        """What the input with the largest numbers leaves of the range R."""
+        return self.arithmetic.R - self.largest
 
 
 @torch.no_grad()
@@ -253,9 +280,9 @@ def _take_apart(model: Transformer, N: int) -> tuple[np.ndarray, tuple[np.ndarra
     W_Q, W_K, W_V, offset = _projections(block)
 
     @torch.no_grad()
-    def psi(x: np.ndarray, o: np.ndarray) -> int:
+    def psi(x: np.ndarray, o: np.ndarray) -> np.ndarray:
         h = torch.tensor(x[:-2]) * (x[-2] * c) + block.mix.output(torch.tensor(o) + offset)
-        return int(model.head(model.norm(h + block.mlp(block.norm_mlp(h)))).argmax())
+        return model.head(model.norm(h + block.mlp(block.norm_mlp(h)))).numpy()
 
     return rows.numpy(), (W_Q, W_K, W_V), psi
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int, Shaped
 
 from companion.theory._check import check_int
@@ -30,6 +29,8 @@ from companion.theory.copy_and_count import copy_eta, copying
 from companion.theory.fixed_point import EXACT, Arithmetic, FixedPoint
 from companion.theory.transformer import LAST, FeedForward, Head, Layer, Stack
 from companion.theory.vectors import Family, nearly_orthogonal
+
+DOUBT = 2e-13  # by how much the margin of an input may be overestimated
 
 
 def clip_network(b: int = 1, gain: float = 1.0) -> FeedForward:
@@ -48,7 +49,8 @@ class NearestNeighbor:
     """The repaired construction, for inputs of up to N points with a margin of at least gamma.
 
     Tokens carry [x, y, is a label, 1, T(own), T(source), slot]; a label's source is its point.
-    Layer 1 fills the slot with x at the source. Layer 2 asks [slot; 4 is-label] with [x; 1].
+    Layer 1 fills the slot with x at the source. Layer 2 asks [slot; 4 is-label - 4] with [x; 1], so
+    that labels compete by inner products alone, with nothing added that a float would round.
     With `causal=True` one pass answers every point as a query (`all_queries`).
 
     >>> nearest = NearestNeighbor.build(N=4, d=2, gamma=0.1)
@@ -70,13 +72,14 @@ class NearestNeighbor:
         check_int("N", self.N, low=2)
         check_int("d", self.d, low=1)
         check_margin(self.gamma)
-        if self.T.N < 2 * self.N:
-            raise ValueError(f"expected at least 2N = {2 * self.N} vectors, got {self.T.N}")
+        check_addresses(self.T, self.N)
         self._check_eta_2()
         if not self.margin >= 0:
             raise ValueError(
                 f"expected a margin gamma that {self.arithmetic} resolves, got {self.gamma:g} with "
-                f"d = {self.d} and logits off by up to {self.logit_error:.3g}"
+                f"d = {self.d}, logits off by "
+                f"{logit_error(self.eta_2, self.d, self.arithmetic):.3g} "
+                f"and copies by {self.copy_error:.3g}"
             )
 
     def _check_eta_2(self) -> None:
@@ -84,9 +87,7 @@ class NearestNeighbor:
         a, eta = self.arithmetic, self.eta_2
         if not 0 < eta < math.inf:
             raise ValueError(f"expected 0 < eta_2 < infinity, got {eta}")
-        largest = a.R if isinstance(a, FixedPoint) else torch.finfo(a.dtype).max
-        if 6 * eta > largest:
-            raise ValueError(f"expected a range R >= {math.ceil(6 * eta)}, got {largest:g} in {a}")
+        a.check_range(6 * eta)
         if isinstance(a, FixedPoint) and a.decode(a.encode(np.array([eta])))[0] != eta:
             raise ValueError(f"expected eta_2 to be a multiple of 1/{a.S}, got {eta:g} in {a}")
 
@@ -100,24 +101,36 @@ class NearestNeighbor:
         arithmetic: Arithmetic = EXACT,
         causal: bool = False,
     ) -> "NearestNeighbor":
-        """Layer 1 copies within gamma / 8; eta_2 leaves others an eighth at 3/4 of the margin."""
+        """Layer 1 copies within gamma / 8; eta_2 leaves others an eighth at what then is left."""
         check_int("N", N, low=2)
         check_margin(gamma)
         T = nearly_orthogonal(2 * N) if T is None else T
+        check_addresses(T, N)
         eta_1 = copy_eta(T, 2 * N, gamma / 8, arithmetic)
+        copied = copying(T, 2 * N, eta_1, arithmetic, fewer=True).error
         eta_2 = math.log(16 * N) / (0.75 * gamma)
+        left = gamma - 2 * max(gamma / 8, copied) - 2 * logit_error(eta_2, d, arithmetic) / eta_2
+        if left > 0:
+            eta_2 = math.log(16 * N) / left
         if isinstance(arithmetic, FixedPoint):
             eta_2 = math.ceil(eta_2 * arithmetic.S) / arithmetic.S
         return cls(N, d, gamma, T, eta_1, eta_2, arithmetic, causal)
 
+    @property
+    def width(self) -> int:
+        """2d' + 3 + 2k."""
+        return 2 * self.d + 3 + 2 * self.T.k
+
     @cached_property
     def stack(self) -> Stack:
-        """The weights, of width 2d' + 3 + 2k."""
+        """The weights."""
         d, k = self.d, self.T.k
         parts = [d, d + 1, d + 2, d + 3, d + 3 + k, d + 3 + 2 * k]
-        x, y, flag, one, own, source, slot = np.split(np.eye(2 * d + 3 + 2 * k), parts)
+        x, y, flag, one, own, source, slot = np.split(np.eye(self.width), parts)
         pair = Head(W_Q=self.eta_1 / k * source, W_K=own, W_V=slot.T @ x)
-        match = Head(W_Q=self.eta_2 * np.vstack([x, one]), W_K=np.vstack([slot, 4 * flag]), W_V=y)
+        match = Head(
+            W_Q=self.eta_2 * np.vstack([x, one]), W_K=np.vstack([slot, 4 * (flag - one)]), W_V=y
+        )
         return Stack(
             [
                 Layer([pair], residual=True, causal=self.causal),
@@ -130,39 +143,27 @@ class NearestNeighbor:
         """How far, in norm, the copy of a point may be off, in inputs of any length up to N."""
         return copying(self.T, 2 * self.N, self.eta_1, self.arithmetic, fewer=True).error
 
-    @property
-    def logit_error(self) -> float:
-        """Bound on what rounding does to a logit of layer 2, the copy of x apart."""
-        a, eta, d = self.arithmetic, self.eta_2, self.d
-        if not isinstance(a, FixedPoint):
-            return 5 * eta * (d + 6) * a.eps  # terms of total size 5 eta, d + 1 of them
-        step = 1 / a.S
-        return step * ((3 * eta + 1) * math.sqrt(d) + 2 * (eta + 1) * step * d + 1)
-
     @cached_property
     def weight(self) -> float:
         """Least weight on the right label: N - 2 other labels, N points 2 below it or more."""
-        closer = 2 * self.eta_2 * self.copy_error + 2 * self.logit_error
-        labels = (self.N - 2) * math.exp(min(closer - self.eta_2 * self.gamma, 700.0))
-        points = self.N * math.exp(min(closer - 2 * self.eta_2, 700.0))
+        a, eta = self.arithmetic, self.eta_2
+        closer = 2 * eta * self.copy_error + 2 * logit_error(eta, self.d, a)
+        flag = 0.0 if isinstance(a, FixedPoint) else 5 * eta * a.eps
+        labels = (self.N - 2) * math.exp(min(closer - eta * (self.gamma - DOUBT), 700.0))
+        points = self.N * math.exp(min(closer + flag - 2 * eta, 700.0))
         return 1 / (1 + labels + points)
 
     @property
     def margin(self) -> float:
         """What the worst input leaves of 2(weight - the rest) >= 1, where the label is exact."""
-        a, w = self.arithmetic, self.weight
-        if isinstance(a, FixedPoint):
-            lost = (2 * self.N if a.rounding == "nearest" else 2) / a.S
-        else:
-            lost = 4 * a.eps + 2 * self.N * min(a.eps, 2.0**-23)
-        return 2 * (w - (1 - w) - lost) - 1
+        return surplus(self.weight, 2 * self.N, self.arithmetic)
 
     def embed(
         self, points: Float[np.ndarray, "*B n d"], labels: Shaped[np.ndarray, "*B n1"]
     ) -> Float[np.ndarray, "*B tokens width"]:
         """x_0 y_0 x_1 y_1 ... x_(n-1) as rows; labels 0, 1 become -1, 1."""
         d, k, n = self.d, self.T.k, points.shape[-2]
-        z = np.zeros((*points.shape[:-2], 2 * n, 2 * d + 3 + 2 * k))
+        z = np.zeros((*points.shape[:-2], 2 * n, self.width))
         z[..., 0::2, :d] = points
         z[..., 1:-1:2, d] = 2.0 * labels - 1
         z[..., 1::2, d + 1] = 1
@@ -203,6 +204,26 @@ class NearestNeighbor:
         return (out[..., 0] > 0).astype(np.int64)
 
 
+def surplus(w: float, n: int, a: Arithmetic) -> float:
+    """What 2(w - the rest) exceeds 1 by, w being the weight on the right one of n signs."""
+    if isinstance(a, FixedPoint):
+        lost = (n if a.rounding == "nearest" else 2) / a.S
+    else:
+        lost = a.average_error(n, 1 - w) + 2 * a.eps
+    return 2 * (w - (1 - w) - lost) - 1
+
+
+def logit_error(eta: float, d: int, a: Arithmetic) -> float:
+    """What rounding may do to eta x.x' with unit vectors of dimension d, x' copied without error.
+
+    In a float x, x', eta, their product and the sum are rounded, relative to a sum of sizes <= eta.
+    """
+    if not isinstance(a, FixedPoint):
+        return 1.05 * eta * (2.5 * a.eps + a.relative_error(d + 1))
+    step = 1 / a.S
+    return step * ((3 * eta + 1) * math.sqrt(d) + 2 * (eta + 1) * step * d + 1)
+
+
 def margins(points: Float[np.ndarray, "B n d"]) -> Float[np.ndarray, "B n"]:
     """For every point as a query: the best inner product with earlier points, less the second.
 
@@ -233,7 +254,7 @@ def check_input(points: np.ndarray, labels: np.ndarray, N: int, d: int) -> None:
 def check_margins(points: np.ndarray, queries: slice, gamma: float) -> None:
     """Raise unless these points have their nearest neighbour by a margin of gamma."""
     found = float(margins(points)[:, queries].min(initial=math.inf))
-    if found < gamma - 1e-13:
+    if found < gamma - DOUBT / 2:
         raise ValueError(f"expected a margin >= gamma = {gamma:g}, got {found:g}")
 
 
@@ -241,6 +262,12 @@ def check_margin(gamma: float) -> None:
     """Raise unless 0 < gamma <= 2, the margins that unit vectors can have."""
     if not 0 < gamma <= 2:
         raise ValueError(f"expected 0 < gamma <= 2, got {gamma}")
+
+
+def check_addresses(T: Family, N: int) -> None:
+    """Raise unless the 2N tokens of N points have a vector each."""
+    if T.N < 2 * N:
+        raise ValueError(f"expected at least 2N = {2 * N} vectors, got {T.N}")
 
 
 def hardest(

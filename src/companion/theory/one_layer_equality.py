@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int, Shaped
 
 from companion.theory._check import check_even, check_int
@@ -74,17 +75,25 @@ class OneLayerEquality:
         """The weights."""
         return fingerprint_layer(self.N, self.c.shape[1])
 
-    @property
+    @cached_property
     def margin(self) -> float:
         """1/2 less the largest error of a sum |D| = 1, from a bound on every rounding on the way.
 
-        On a grid equal strings cancel exactly and the average of 1 is N floor(S / N) / S; a float
-        sum of N terms loses at most N + 2 half units in the last place of sum |c_i|.
+        On a grid equal strings cancel exactly and the average of 1 is N floor(S / N) / S. In a
+        float all partial sums are whole multiples of the weight 1 / N. Where these are numbers of
+        the type that sums are formed in, equal strings cancel exactly, too, and what is rounded is
+        D alone; else a sum of N terms loses at most N + 2 half units of sum |c_i|.
         """
-        a, size = self.arithmetic, int(np.abs(self.c).sum())
+        a, N, size = self.arithmetic, self.N, int(np.abs(self.c).sum())
         if isinstance(a, FixedPoint):
-            return self.N * (a.S // self.N) / a.S - 0.5 if size <= a.R else -math.inf
-        return 0.5 - (self.N + 2) * a.eps / 2 * size
+            return N * (a.S // N) / a.S - 0.5 if size <= a.R else -math.inf
+        if size > torch.finfo(a.dtype).max:
+            return -math.inf
+        share = float(a.decode(a.weights(a.encode(np.zeros((1, N)))))[0, 0])
+        kept = bool((a.decode(a.encode(self.c)) == self.c).all())
+        if kept and share > 0 and a.sum_error(2 * size, share) == 0:
+            return 0.5 - abs(N * share - 1) - 3 * a.eps
+        return 0.5 - (N + 2) * a.eps / 2 * size
 
     def embed(self, x: Shaped[np.ndarray, "*B N"]) -> Float[np.ndarray, "*B N r"]:
         """c_i x_i in the first half, -c_i x_i in the second."""

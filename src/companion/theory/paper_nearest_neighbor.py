@@ -27,11 +27,16 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from companion.theory._check import check_int
+from companion.theory.fixed_point import EXACT, Arithmetic, FixedPoint
 from companion.theory.nearest_neighbor import (
+    DOUBT,
+    check_addresses,
     check_input,
     check_margin,
     check_margins,
     clip_network,
+    logit_error,
+    surplus,
 )
 from companion.theory.transformer import LAST, FeedForward, Head, Layer, Stack
 from companion.theory.vectors import Family
@@ -67,9 +72,10 @@ def disturbed_margin(points: Float[np.ndarray, "n d"], T: Family, c_1: float = 1
 
 @dataclass(frozen=True, eq=False)
 class PaperNearestNeighbor:
-    """The paper's two layers, in float64, for margins down to 1e-9.
+    """The paper's two layers, in one given arithmetic.
 
-    Refused where the tolerance is not kept, unless `checked=False`, which lets one see it fail.
+    Refused where the tolerance is not kept, or where rounding could take the answer away; unless
+    `checked=False`, which lets one see it fail.
 
     >>> from companion.theory.vectors import trace_code
     >>> exact = PaperNearestNeighbor(N=8, d=2, gamma=0.1, T=trace_code(16, 4, t=1))  # orthogonal
@@ -84,19 +90,24 @@ class PaperNearestNeighbor:
     T: Family
     c_1: float = 10.0
     checked: bool = True
+    arithmetic: Arithmetic = EXACT
 
     def __post_init__(self):
         check_int("N", self.N, low=2)
         check_int("d", self.d, low=1)
         check_margin(self.gamma)
-        if self.gamma < 1e-9:
-            raise ValueError(f"expected gamma >= 1e-9 in float64, got {self.gamma:g}")
-        if self.T.N < 2 * self.N:
-            raise ValueError(f"expected at least 2N = {2 * self.N} vectors, got {self.T.N}")
-        if self.checked and self.margin < 0:
+        check_addresses(self.T, self.N)
+        if self.checked:
+            self.arithmetic.check_range((self.c_1 + _C_2 + 2) * self.eta)
+        if self.checked and self.spare < 0:
             raise ValueError(
                 f"expected addresses orthogonal up to gamma / {10 * self.c_1:g} = "
-                f"{self.tolerance:.3g}, got {self.T.coherence().absolute:.3g} with k = {self.T.k}"
+                f"{self.tolerance:.3g}, got {self.coherence:.3g} with k = {self.T.k}"
+            )
+        if self.checked and not self.margin >= 0:
+            raise ValueError(
+                f"expected a margin gamma that {self.arithmetic} resolves, got {self.gamma:g} with "
+                f"logits of layer 1 off by up to {self.logit_errors[0]:.3g}"
             )
 
     @property
@@ -104,22 +115,76 @@ class PaperNearestNeighbor:
         """gamma / 10 c_1, the paper's gamma / 100."""
         return self.gamma / (10 * self.c_1)
 
+    @cached_property
+    def coherence(self) -> float:
+        """Of the addresses."""
+        return self.T.coherence().absolute
+
+    @property
+    def spare(self) -> float:
+        """The tolerance less the coherence of the addresses."""
+        return self.tolerance - self.coherence
+
     @property
     def margin(self) -> float:
-        """The tolerance less the coherence of the addresses."""
-        return self.tolerance - self.T.coherence().absolute
+        """The least of `spare` and, for either layer, of what the weight on the right token leaves
+        of 2(weight - the rest) >= 1, where signs are exact."""
+        return min(self.spare, *(surplus(w, 2 * self.N, self.arithmetic) for w in self.weights))
 
     @property
     def eta(self) -> float:
         """The paper's scale."""
         return 5 / (4 * self.gamma) * math.log(18 * self.N)
 
+    @property
+    def eta_2(self) -> float:
+        """Sharpness of layer 2, where the gap is at least 1/2."""
+        return 3 * math.log(6 * self.N)
+
+    @property
+    def logit_errors(self) -> tuple[float, float]:
+        """Bounds on what rounding does to a logit of either layer.
+
+        On a grid the k entries c_1 eta / k and eta_2 / k are each off by a step. In a float the
+        terms of layer 1 have a total size of (1 + c_1 + c_2) eta, whatever is left of them.
+        """
+        a, eta, c_1, k = self.arithmetic, self.eta, self.c_1, self.T.k
+        if isinstance(a, FixedPoint):
+            return logit_error(eta, self.d, a) + (k + 2) / a.S, (k + 1) / a.S
+        result = 1 + _C_2 + c_1 * self.coherence
+        sizes = 2 + (c_1 + _C_2) / 2 + result / 2
+        sums = (1 + c_1 + _C_2) * a.relative_error(self.d + k + 1)
+        return (
+            1.05 * eta * (sizes * a.eps + sums),
+            1.05 * self.eta_2 * (5.5 * a.eps + a.relative_error(k)),
+        )
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """Least weight on the nearest point in layer 1, and on the right label in layer 2."""
+        N, off = self.N, self.coherence
+        error, error_2 = self.logit_errors
+
+        def share(count: int, lead: float) -> float:
+            return count * math.exp(min(2 * error - self.eta * lead, 700.0))
+
+        points = share(N - 2, self.gamma - DOUBT - 2 * self.c_1 * off)
+        own = share(1, self.c_1 * (1 - off) - 2)
+        labels = share(N, 2 * _C_2 - 1 - 2 * self.c_1 * off)
+        rest_2 = 2 * N * math.exp(min(2 * error_2 - self.eta_2 * (1 - off), 700.0))
+        return 1 / (1 + points + own + labels), 1 / (1 + rest_2)
+
+    @property
+    def width(self) -> int:
+        """3k + d' + 2."""
+        return 3 * self.T.k + self.d + 2
+
     @cached_property
     def stack(self) -> Stack:
-        """The weights, of width 3k + d' + 2."""
+        """The weights."""
         d, k, eta = self.d, self.T.k, self.eta
         cuts = [d, d + 1, d + 2, d + 2 + k, d + 2 + 2 * k]
-        x, y, sign, own, after, slot = np.split(np.eye(d + 2 + 3 * k), cuts)
+        x, y, sign, own, after, slot = np.split(np.eye(self.width), cuts)
         find = Head(
             W_Q=eta * np.vstack([x, _C_2 * sign, -self.c_1 / k * own]),
             W_K=np.vstack([x, sign, own]),
@@ -139,8 +204,7 @@ class PaperNearestNeighbor:
             b_2=np.concatenate([np.zeros(1 + k), clip.b_2]),
         )
         y, own, slot = np.split(np.eye(1 + 2 * k), [1, 1 + k])
-        eta_2 = 3 * math.log(6 * self.N)  # addresses: the gap is at least 1/2
-        fetch = Head(W_Q=eta_2 / k * slot, W_K=own, W_V=y)
+        fetch = Head(W_Q=self.eta_2 / k * slot, W_K=own, W_V=y)
         return Stack(
             [Layer([find], ffn=network, residual=True), Layer([fetch], ffn=clip_network(gain=2.0))]
         )
@@ -150,7 +214,7 @@ class PaperNearestNeighbor:
     ) -> Float[np.ndarray, "*B tokens width"]:
         """x_0 y_0 x_1 y_1 ... x_(n-1) as rows; labels 0, 1 become -1, 1."""
         d, k, n = self.d, self.T.k, points.shape[-2]
-        z = np.zeros((*points.shape[:-2], 2 * n, d + 2 + 3 * k))
+        z = np.zeros((*points.shape[:-2], 2 * n, self.width))
         z[..., 0::2, :d] = points
         z[..., 1:-1:2, d] = 2 * labels - 1
         z[..., d + 1] = np.where(np.arange(2 * n) % 2, -1, 1)
@@ -169,5 +233,5 @@ class PaperNearestNeighbor:
         check_input(points, labels, self.N, self.d)
         if self.checked:
             check_margins(points, slice(-1, None), self.gamma)
-        out = self.stack(self.embed(points, labels), rows=LAST)
+        out = self.stack(self.embed(points, labels), self.arithmetic, LAST)
         return (out[:, 0, 0] > 0).astype(np.int64)

@@ -24,13 +24,19 @@ function, and there are 3^N of the simplest kind alone.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from companion.theory._check import check_even, check_int
-from companion.theory.copy_and_count import copy_eta, copying, count_error, count_layer
+from companion.theory.copy_and_count import (
+    copy_eta,
+    copying,
+    count_error,
+    count_layer,
+    told,
+)
 from companion.theory.equality import check_bits
 from companion.theory.features import Feature, clauses_fail, terms_hold
 from companion.theory.fixed_point import EXACT, Arithmetic, FixedPoint, Floating
@@ -71,11 +77,15 @@ class SparseThreshold:
             raise ValueError(f"expected one place a feature, got {self.places}")
         if isinstance(self.arithmetic, FixedPoint) and self.arithmetic.R < 2 * self.k + 2:
             raise ValueError(f"expected R >= {2 * self.k + 2}, got {self.arithmetic.R}")
-        if self.margin < 0 or self.count_error >= 0.5:
+        if not self.count_error < 0.5:
             raise ValueError(
-                f"expected copies within {self.tolerance:.3g} and counts within 1/2, got "
-                f"{self.copy_error:.3g} and {self.count_error:.3g} with L = {self.L}, b = {self.b} "
-                f"in {self.arithmetic}"
+                f"expected counts within 1/2, got {told(self.count_error)} with L = {self.L}, "
+                f"b = {self.b} in {self.arithmetic}"
+            )
+        if self.margin < 0:
+            raise ValueError(
+                f"expected copies within {self.tolerance:.3g}, got {self.copy_error:.3g} with "
+                f"L = {self.L}, eta = {self.eta:g} in {self.arithmetic}"
             )
 
     @classmethod
@@ -234,10 +244,16 @@ def intersection(N: int, **options) -> SparseThreshold:
 
 def majority(N: int, **options) -> SparseThreshold:
     """1 if more than half of the bits are 1: k = 1, b = floor(N / 2)."""
-    features = [Feature.of((i,), bool) for i in range(N)]
-    return SparseThreshold.build(N, features, b=N // 2, **options)
+    return SparseThreshold.build(N, _bits(N), b=N // 2, **options)
+
+
+@lru_cache(maxsize=16)
+def _bits(N: int) -> tuple[Feature, ...]:
+    table = Feature.of((0,), bool).table
+    return tuple(Feature((i,), table) for i in range(N))
 
 
 def _pairs(N: int, function) -> list[Feature]:
     check_even(N)
-    return [Feature.of((i, i + N // 2), function) for i in range(N // 2)]
+    table = Feature.of((0, 1), function).table
+    return [Feature((i, i + N // 2), table) for i in range(N // 2)]

@@ -1,0 +1,77 @@
+"""Stored runs on formal languages: every model on every language, within and beyond training."""
+
+from collections.abc import Iterable
+from statistics import median
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+
+from companion.book.appearance import POSITIVE
+from companion.experiments.result import Result
+from companion.experiments.studies import LANGUAGE_MODELS, LANGUAGES
+
+HEADER = ["language", "model", "seeds", "steps", "Bin0", "Bin1", "Bin1, range"]
+_SHADES = LinearSegmentedColormap.from_list("share", [POSITIVE + "00", POSITIVE])
+
+
+def by_language(results: Iterable[Result]) -> dict[tuple[str, str], list[Result]]:
+    """Results by (model, language), in the order of the study; others come last.
+
+    >>> by_language([])
+    {}
+    """
+    found: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        found.setdefault((result.run.model, result.run.task), []).append(result)
+    known = [(m, t) for m in LANGUAGE_MODELS for t in LANGUAGES]
+    order = sorted(found, key=lambda key: known.index(key) if key in known else len(known))
+    return {key: found[key] for key in order}
+
+
+def whole_strings(result: Result) -> tuple[float, float]:
+    """Shares of strings with every answer right: as long as in training (Bin0), and longer (Bin1).
+
+    Raises ValueError for the result of a task that has no Bin1.
+    """
+    if "bin1 examples" not in result.more:
+        raise ValueError(f"got the scores {list(result.more)}, expected those of a language")
+    return result.more["examples"].accuracy, result.more["bin1 examples"].accuracy
+
+
+def bins(ax: Axes, results: Iterable[Result]) -> Axes:
+    """Whole strings right, median over seeds: Bin0 above, Bin1 below and as the shade.
+
+    >>> from matplotlib.figure import Figure
+    >>> bins(Figure().subplots(), []).get_title()
+    'whole strings right, in %: Bin0 above Bin1'
+    """
+    groups = by_language(results)
+    models, tasks = (
+        (list(dict.fromkeys(names)) for names in zip(*groups, strict=True)) if groups else ([], [])
+    )
+    shade = np.full((len(models), len(tasks)), np.nan)
+    for (model, task), runs in groups.items():
+        i, j = models.index(model), tasks.index(task)
+        low, high = (median(x) for x in zip(*map(whole_strings, runs), strict=True))
+        shade[i, j] = high
+        ax.text(j, i, f"{100 * low:.0f}\n{100 * high:.0f}", ha="center", va="center", fontsize=9)
+    if groups:
+        ax.imshow(shade, cmap=_SHADES, vmin=0, vmax=1.6, interpolation="none", aspect="auto")
+    ax.spines[["top", "right"]].set_visible(True)
+    ax.tick_params(length=0)
+    ax.set_yticks(range(len(models)), [name.replace("_", " ") for name in models])
+    ax.set_xticks(range(len(tasks)), tasks, rotation=40, ha="right")
+    ax.set_title("whole strings right, in %: Bin0 above Bin1")
+    return ax
+
+
+def rows(results: Iterable[Result]) -> list[tuple]:
+    """Each model on each language, for a table with `HEADER`: medians, and the range over seeds."""
+    lines = []
+    for (model, task), runs in by_language(results).items():
+        bin0, bin1 = zip(*map(whole_strings, runs), strict=True)
+        steps = int(median(result.steps for result in runs))
+        scores = (f"{median(bin0):.1%}", f"{median(bin1):.1%}", f"{min(bin1):.1%}–{max(bin1):.1%}")
+        lines.append((task, model.replace("_", " "), len(runs), steps, *scores))
+    return sorted(lines, key=lambda line: list(LANGUAGES).index(line[0]))

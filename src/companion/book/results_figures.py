@@ -1,0 +1,216 @@
+"""Figures drawn from stored results alone: each seed with its interval, the median as a line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from companion.book.appearance import (
+    DASHED,
+    INK,
+    chance_line,
+    legend_above,
+    log2_x,
+    looks,
+    percent,
+)
+from companion.experiments import Result, Score
+from companion.experiments.verdicts import NEAR_PERFECT, fastest_success, grouped, model_name
+from companion.theory import bounds
+
+
+def accuracy_by_length(
+    ax: Axes,
+    results: Iterable[Result],
+    chance: float,
+    score: Callable[[Result], Score] = lambda result: result.best,
+) -> Axes:
+    """Accuracy at exactly N of every model, against N.
+
+    `score`: which of a result's scores; by default that of its best weights.
+
+    >>> from matplotlib.figure import Figure
+    >>> from companion.experiments import reported
+    >>> ax = accuracy_by_length(Figure().subplots(), reported("figure-2-index"), chance=1 / 64)
+    >>> ax.get_xlabel()
+    'length N'
+    """
+    groups = grouped(results)
+    names = list(dict.fromkeys(name for name, _ in groups))
+    lengths = sorted({N for _, N in groups})
+    marks = looks(names)
+    for name, mark in marks.items():
+        mine = {N: [score(r) for r in runs] for (n, N), runs in groups.items() if n == name}
+        seeds_and_median(ax, mine, mark, name)
+    chance_line(ax, chance)
+    log2_x(ax, lengths)
+    percent(ax)
+    ax.set(xlabel="length N")
+    legend_above(ax, 2)
+    return ax
+
+
+def seeds_and_median(
+    ax: Axes, scores: Mapping[float | int, Sequence[Score]], mark: dict, name: str
+) -> None:
+    """Every seed's score with Wilson's interval, and a line through the medians."""
+    points = [(x, s) for x, seeds in scores.items() for s in seeds]
+    x, y = np.array([(x, s.accuracy) for x, s in points]).T
+    low, high = np.array([s.interval for _, s in points]).T
+    bars = {**mark, "linestyle": "none", "markersize": 4}
+    ax.errorbar(x, y, np.stack([y - low, high - y]).clip(0), **bars, capsize=2, elinewidth=1)
+    middle = sorted((x, median(s.accuracy for s in seeds)) for x, seeds in scores.items())
+    ax.plot(*zip(*middle, strict=True), **mark, label=name)
+
+
+def curves_in_multiples(ax: Axes, results: Iterable[Result], N: int, chance: float) -> Axes:
+    """Accuracy on validation at length N along training, all seeds, with the steps as multiples of
+    those that the Transformer took until it was near-perfect.
+
+    >>> from matplotlib.figure import Figure
+    >>> from companion.experiments import reported
+    >>> results = reported("figure-2-index")
+    >>> ax = curves_in_multiples(Figure().subplots(), results, N=50, chance=1 / 64)
+    >>> ax.get_xlabel()
+    "training, in multiples of the Transformer's"
+
+    Raises ValueError if no Transformer among the results got that far at N.
+    """
+    groups = grouped(results)
+    unit = fastest_success(groups, N)
+    if unit is None:
+        raise ValueError(f"got no Transformer with {NEAR_PERFECT:.0%} at N={N}, expected one")
+    mine = {name: runs for (name, n), runs in groups.items() if n == N}
+    for name, mark in looks(mine).items():
+        for i, result in enumerate(mine[name]):
+            step, _, accuracy = zip(*result.curve, strict=True)
+            every = max(1, len(step) // 6)
+            label = name if i == 0 else None
+            ax.plot(np.array(step) / unit, accuracy, **mark, lw=1.2, ms=4, markevery=every,
+                    label=label)  # fmt: skip
+    for multiple in (1, 3):
+        ax.axvline(multiple, color=INK, lw=0.8, ls=DASHED)
+    chance_line(ax, chance)
+    percent(ax)
+    ax.set(xlabel="training, in multiples of the Transformer's")
+    legend_above(ax, 2)
+    return ax
+
+
+def accuracy_by_width(ax: Axes, results: Iterable[Result], chance: float) -> Axes:
+    """Accuracy against width, a line for each length N: Figure 3.
+
+    >>> from matplotlib.figure import Figure
+    >>> from companion.experiments import reported
+    >>> ax = accuracy_by_width(Figure().subplots(), reported("figure-3"), chance=1 / 64)
+    >>> ax.get_xlabel()
+    'width'
+    """
+    by_length: dict[int, dict[int, list[Score]]] = {}
+    for result in results:
+        widths = by_length.setdefault(result.run.length, {})
+        widths.setdefault(result.run.width, []).append(result.best)
+    names = {f"mamba, N = {N}": widths for N, widths in sorted(by_length.items())}
+    for name, mark in looks(names).items():
+        seeds_and_median(ax, names[name], mark, name)
+    chance_line(ax, chance)
+    log2_x(ax, sorted({width for widths in by_length.values() for width in widths}))
+    percent(ax)
+    ax.set(xlabel="width")
+    legend_above(ax, 2)
+    return ax
+
+
+def accuracy_by_state(ax: Axes, results: Iterable[Result], alphabet: int) -> Axes:
+    """Accuracy against state bits a symbol, under the best that so many bits allow.
+
+    >>> from matplotlib.figure import Figure
+    >>> from companion.experiments import reported
+    >>> results = [r for r in reported("figure-2-index") if r.run.model == "lstm"]
+    >>> accuracy_by_state(Figure().subplots(), results, alphabet=64).get_xlabel()
+    'state bits a symbol'
+    """
+    by_model: dict[str, dict[float, list[Score]]] = {}
+    for result in results:
+        rates = by_model.setdefault(result.run.model.replace("_", " "), {})
+        rates.setdefault(state_rate(result), []).append(result.best)
+    rates = [rate for scores in by_model.values() for rate in scores] + [math.log2(alphabet)]
+    R = np.geomspace(min(rates) / 2, max(rates) * 2, 300)
+    ax.plot(R, [bounds.accuracy_ceiling(float(r), alphabet) for r in R], color=INK, label="ceiling")
+    for name, mark in looks(by_model).items():
+        seeds_and_median(ax, by_model[name], mark, name)
+    chance_line(ax, 1 / alphabet)
+    log2_x(ax)
+    percent(ax)
+    ax.set(xlabel="state bits a symbol", xlim=(R[0], R[-1]))
+    legend_above(ax, 3)
+    return ax
+
+
+def state_rate(result: Result) -> float:
+    """Bits of the trained model's state, in float32, for each of the N symbols."""
+    import torch
+
+    from companion.models import build
+
+    run = result.run
+    model = build(run.model, run.model_config(), rng=torch.Generator())
+    return model.state_bits(model.initial_state(1)) / run.length
+
+
+def counting_line(ax: Axes, accuracy: Mapping[int, float]) -> None:
+    """What a rule that only counts brackets gets right at each N.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().subplots()
+    >>> counting_line(ax, {20: 0.97, 50: 0.98})
+    >>> ax.texts[0].get_text()
+    'counting'
+    """
+    N, y = zip(*sorted(accuracy.items()), strict=True)
+    ax.plot(N, y, color=INK, lw=1, ls=DASHED)
+    ax.text(N[-1] * 1.03, y[-1], "counting", va="center")
+
+
+def results_table(results: Iterable[Result]) -> list[tuple]:
+    """Rows for `figures.table`: one for each model and length, seeds together.
+
+    >>> from companion.experiments import reported
+    >>> results_table(r for r in reported("figure-2-index") if r.run.model == "lstm")[0][:3]
+    ('lstm-(1, 64)', 20, '5e-03')
+    """
+    rows = []
+    for (name, N), runs in grouped(results).items():
+        accuracy = sorted(r.best.accuracy for r in runs)
+        rows.append(
+            (
+                name,
+                N,
+                f"{runs[0].run.learning_rate:.0e}",
+                f"{median(r.steps for r in runs):,.0f}",
+                len(runs),
+                f"{median(accuracy):.1%}",
+                f"{accuracy[0]:.1%} to {accuracy[-1]:.1%}",
+                ", ".join(f"{r.run.seed}" for r in runs if r.status == "diverged") or "none",
+            )
+        )
+    return rows
+
+
+RESULTS_HEADER = ["model", "N", "rate", "steps", "seeds", "median", "range", "diverged"]
+__all__ = [
+    "RESULTS_HEADER",
+    "accuracy_by_length",
+    "accuracy_by_state",
+    "accuracy_by_width",
+    "counting_line",
+    "curves_in_multiples",
+    "model_name",
+    "results_table",
+    "seeds_and_median",
+    "state_rate",
+]

@@ -1,0 +1,51 @@
+"""Figures of what was learned: what they draw is what they were given."""
+
+import numpy as np
+import pytest
+
+from companion.book.inspection_figures import (
+    accepted_after,
+    cosine_distribution,
+    pointing_map,
+    weight_on_target,
+)
+from companion.theory.dimensions import welch
+
+
+def test_weights_on_the_target_are_drawn_by_position(ax):
+    rows = {"transformer, N = 3": [0.9, 0.4, 0.7], "Theorem 1": [0.8, 0.8]}
+    weight_on_target(ax, rows)
+    drawn = {line.get_label(): list(line.get_ydata()) for line in ax.lines}
+    assert all(drawn[name] == row for name, row in rows.items())
+    assert len({(line.get_linestyle(), line.get_marker()) for line in ax.lines[:2]}) == 2
+    assert ax.get_ylim() == (0, 1.05)
+
+
+def test_pointing_map_draws_its_weights(ax):
+    weights = np.array([[0.9, 0.1, 0.0], [0.2, 0.7, 0.1]])
+    pointing_map(ax, weights)
+    (image,) = ax.get_images()
+    np.testing.assert_array_equal(image.get_array(), weights)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("weight on position", "asked for p")
+
+
+def test_distribution_is_the_share_of_pairs_above(ax):
+    cosine_distribution(ax, {"learned": [0.5, -0.1, 0.3, -0.2]}, N=20, k=8)
+    step = ax.lines[0].get_xydata()
+    np.testing.assert_allclose(step, [(0.1, 0.75), (0.2, 0.5), (0.3, 0.25), (0.5, 0.0)])
+    marks = {line.get_label(): line.get_xdata()[0] for line in ax.lines[1:]}
+    assert marks["Welch's bound"] == welch(20, 8)
+    assert marks["√(4 ln N / k)"] == pytest.approx(np.sqrt(4 * np.log(20) / 8))
+
+
+def test_a_bound_of_nothing_is_not_drawn(ax):
+    cosine_distribution(ax, {"learned": [0.5]}, N=20, k=64)
+    assert len(ax.lines) == 2
+
+
+def test_accepted_suffixes_have_a_row_for_each_stack(ax):
+    accepted_after(ax, {"": [1, 0, 0.5], "([": [0, 0, 1]}, ["", ")", "])"])
+    (image,) = ax.get_images()
+    np.testing.assert_array_equal(image.get_array(), [[1, 0, 0.5], [0, 0, 1]])
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["ε", "(["]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["ε", ")", "])"]

@@ -1,0 +1,107 @@
+"""Figures of stored results show every seed, the median, and the right units."""
+
+from statistics import median
+
+import matplotlib.pyplot as plt
+import pytest
+
+from companion.book import results_figures as drawn
+from companion.experiments import Result, Run, Score
+from companion.experiments.result import Check
+
+RUN = Run(task="index-lookup", length=20, model="transformer")
+
+
+def result(run, accuracy, steps=1000):
+    score = Score(round(1000 * accuracy), 1000)
+    curve = [Check(steps // 2, 1.0, accuracy / 2), Check(steps, 0.5, accuracy)]
+    return Result(run, "finished", steps, curve, score, score, steps, 1.0, 1.0)
+
+
+RESULTS = [
+    result(RUN.replace(model=model, length=N, seed=seed), accuracy - 0.01 * seed)
+    for model, N, accuracy in (
+        ("transformer", 20, 1.0), ("transformer", 50, 1.0), ("lstm", 20, 0.2), ("lstm", 50, 0.1),
+    )
+    for seed in range(3)
+]  # fmt: skip
+
+
+@pytest.fixture
+def ax():
+    fig, ax = plt.subplots()
+    yield ax
+    plt.close(fig)
+
+
+def lines(ax):
+    """Labelled lines, by label."""
+    return {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
+
+
+def test_line_joins_the_medians(ax):
+    drawn.accuracy_by_length(ax, RESULTS, chance=1 / 64)
+    found = lines(ax)
+    assert set(found) == {"transformer-(1, 64)", "lstm-(1, 64)"}
+    assert list(found["lstm-(1, 64)"].get_xdata()) == [20, 50]
+    assert list(found["lstm-(1, 64)"].get_ydata()) == pytest.approx([0.19, 0.09])
+
+
+def test_every_seed_is_a_point_with_its_interval(ax):
+    drawn.accuracy_by_length(ax, RESULTS, chance=1 / 64)
+    bars = [c for c in ax.containers if len(c[0].get_xdata()) == 6]
+    assert len(bars) == 2
+    ((segments,),) = [c[2] for c in bars if max(c[0].get_ydata()) < 0.5]
+    low, high = segments.get_segments()[0][:, 1]
+    assert (low, high) == pytest.approx(Score(200, 1000).interval)
+
+
+def test_another_score_may_be_drawn(ax):
+    drawn.accuracy_by_length(ax, RESULTS, 0.5, lambda r: Score(1, 4))
+    assert set(lines(ax)["lstm-(1, 64)"].get_ydata()) == {0.25}
+
+
+def test_steps_are_multiples_of_the_transformers(ax):
+    slow = [result(RUN.replace(model="lstm", length=100), 0.1, steps=6000)]
+    fast = [result(RUN.replace(length=100, seed=s), 1.0, steps=2000) for s in range(3)]
+    drawn.curves_in_multiples(ax, [*slow, *fast], N=100, chance=1 / 64)
+    assert list(lines(ax)["lstm-(1, 64)"].get_xdata()) == [1.5, 3.0]
+    assert list(lines(ax)["transformer-(1, 64)"].get_xdata()) == [0.5, 1.0]
+
+
+def test_without_a_successful_transformer_there_is_no_unit(ax):
+    with pytest.raises(ValueError, match="got no Transformer with 99% at N=100"):
+        drawn.curves_in_multiples(ax, [result(RUN.replace(length=100), 0.5)], 100, 1 / 64)
+
+
+def test_width_figure_has_a_line_for_each_length(ax):
+    mamba = [
+        result(RUN.replace(model="mamba", depth=2, width=w, length=N), w / 100)
+        for w in (16, 32) for N in (20, 50)
+    ]  # fmt: skip
+    drawn.accuracy_by_width(ax, mamba, chance=1 / 64)
+    found = lines(ax)
+    assert set(found) == {"mamba, N = 20", "mamba, N = 50"}
+    assert list(found["mamba, N = 20"].get_ydata()) == pytest.approx([0.16, 0.32])
+
+
+def test_state_bits_a_symbol(ax):
+    lstm = RESULTS[-1]
+    assert drawn.state_rate(lstm) == 2 * 64 * 32 / 50
+    drawn.accuracy_by_state(ax, [r for r in RESULTS if r.run.model == "lstm"], alphabet=64)
+    assert sorted(lines(ax)["lstm"].get_xdata()) == [2 * 64 * 32 / 50, 2 * 64 * 32 / 20]
+    ceiling = lines(ax)["ceiling"].get_ydata()
+    assert max(ceiling) == pytest.approx(1) and min(ceiling) > 1 / 64
+
+
+def test_table_has_a_row_for_each_model_and_length():
+    rows = drawn.results_table(RESULTS)
+    assert len(rows) == 4 and all(len(row) == len(drawn.RESULTS_HEADER) for row in rows)
+    (row,) = (row for row in rows if row[:2] == ("lstm-(1, 64)", 20))
+    assert row[4:7] == (3, f"{median((0.2, 0.19, 0.18)):.1%}", "18.0% to 20.0%")
+
+
+def test_counting_line_ends_in_its_name(ax):
+    drawn.counting_line(ax, {50: 0.98, 20: 0.97})
+    assert list(ax.lines[0].get_xdata()) == [20, 50]
+    assert ax.texts[0].get_text() == "counting"
