@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from companion.book import address, build, execute, figures, hygiene, vendor
+from companion.book.appearance import INK, NEGATIVE, PAPER, POSITIVE, SERIES
 from companion.book.workspace import Workspace
 
 REPOSITORY = Path(__file__).parents[2]
@@ -136,3 +138,19 @@ def saved(draw) -> str:
         figure.savefig(text, format="svg", metadata={"Date": None})
         plt.close(figure)
     return text.getvalue()
+
+
+def check_figure(draw) -> None:
+    """The same SVG at every run, in the book's colours, letters as paths and none of them small."""
+    text = saved(draw)
+    assert text == saved(draw)
+    allowed = {INK, PAPER, NEGATIVE, POSITIVE, "#ffffff", "#80848c"}
+    allowed |= {colour for colour, _, _ in SERIES.values()}
+    assert set(re.findall(r"(?:fill|stroke): (#\w{6})", text)) <= allowed
+    assert "<text" not in text  # no font is needed to read them
+    with plt.rc_context():
+        figures.style()
+        ax = draw(Figure(layout="constrained").subplots())
+        texts = [*ax.get_xticklabels(), *ax.get_yticklabels(), *ax.texts, ax.xaxis.label]
+        texts += ax.get_legend().get_texts() if ax.get_legend() else []
+        assert min(text.get_fontsize() for text in texts) >= 9

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -101,6 +102,32 @@ def one_way():
 @pytest.fixture(scope="module")
 def both(one_way):
     return {"vectors": VectorsExplorer(), "one way": one_way}
+
+
+@contextmanager
+def offline_page(browser, folder, explorer, theme="light", width=820):
+    """The explorer opened from disk; at the end the page has not complained or asked for more."""
+    trouble, file = [], folder / "page.html"
+    file.write_text(page_of(explorer), encoding="utf8")
+    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
+    page = context.new_page()
+    page.set_default_timeout(5_000)
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("console", lambda message: trouble.append(message.text))
+    page.on("requestfailed", lambda asked: trouble.append(asked.url))
+    page.goto(file.as_uri())
+    page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+    yield page
+    context.close()
+    assert trouble == []
+
+
+in_every_look = pytest.mark.parametrize(
+    "opened",
+    [("light", 820), ("light", 390), ("dark", 820), ("dark", 390)],
+    indirect=True,
+    ids=lambda it: f"{it[0]}-{it[1]}",
+)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,13 @@ from companion.theory.integer_transformer import IntegerTransformer
 from companion.theory.two_way import VARIANTS, two_way
 
 from .test_explorers import run_node
-from .test_explorers_in_browser import FAINT, browser, page_of, status  # noqa: F401
+from .test_explorers_in_browser import (  # noqa: F401
+    FAINT,
+    browser,
+    in_every_look,
+    offline_page,
+    status,
+)
 
 INPUTS = {"first": [0, 2, 1, 1, 2], "second": [2, 2, 0, 1, 0]}
 
@@ -150,29 +156,12 @@ def test_script_is_one_module_that_loads_and_is_small(tmp_path):
 @pytest.fixture
 def opened(request, browser, explorer, tmp_path):  # noqa: F811
     """The explorer opened from disk; at the end the page has not complained or asked for more."""
-    theme, width = getattr(request, "param", ("light", 820))
-    trouble = []
-    (tmp_path / "page.html").write_text(page_of(explorer), encoding="utf8")
-    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
-    page = context.new_page()
-    page.set_default_timeout(5_000)
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("console", lambda message: trouble.append(message.text))
-    page.on("requestfailed", lambda asked: trouble.append(asked.url))
-    page.goto((tmp_path / "page.html").as_uri())
-    page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-    yield page
-    context.close()
-    assert trouble == []
+    with offline_page(browser, tmp_path, explorer, *getattr(request, "param", ())) as page:
+        yield page
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(
-    "opened",
-    [("light", 820), ("light", 390), ("dark", 820), ("dark", 390)],
-    indirect=True,
-    ids=lambda it: f"{it[0]}-{it[1]}",
-)
+@in_every_look
 def test_explorer_is_legible_and_fits(opened):
     assert opened.get_by_role("group").first.get_attribute("aria-label")
     for variant in VARIANTS:

@@ -106,3 +106,16 @@ def test_equality_separates_models_and_tasks(store):
     assert verdicts.attention_copies().outcome == "reproduced"
     assert verdicts.small_states_do_not_copy().outcome == "reproduced"
     assert verdicts.attention_compares().outcome == "not at this scale"
+
+
+def test_parity_is_judged_on_whole_strings_longer_than_in_training(store):
+    base = Run(task="parity", length=50, model="srwm", alphabet=2)
+    store["languages"] = [
+        result(base, 1.0, **{"bin1": 1.0, "bin1 examples": 0.995}),
+        result(base.replace(model="deltanet"), 1.0, **{"bin1": 0.97, "bin1 examples": 0.1}),
+        result(base.replace(model="deltanet_negative"), 1.0, **{"bin1 examples": 1.0}),
+    ]
+    assert verdicts.recurrent_programmers_generalise().outcome == "reproduced"
+    assert list(verdicts.linear_ones_do_not().cases.values()) == [True]
+    store["languages"][0] = result(base, 1.0, **{"bin1": 1.0, "bin1 examples": 0.9})
+    assert verdicts.recurrent_programmers_generalise().outcome == "not at this scale"

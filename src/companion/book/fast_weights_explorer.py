@@ -181,30 +181,34 @@ def page_data(name: str) -> dict:
     The norm at the end divides all logits by one number, so the page leaves it out.
     """
     model, shown = MODELS[name]
-    mix, x = model.blocks[0].mix, _inputs(model)
     read, head = model.blocks[0].mix.output, model.head.weight
     R, C = len(shown["rows"]), len(shown["columns"])
-    weigh = (head @ read.weight)[:, : len(x[0]) if isinstance(model, SRWM) else C]
     data = {
-        "weigh": weigh, "plain": (model.embedding.token.weight + read.bias) @ head.T,
-    }  # fmt: skip
-    if isinstance(model, SRWM):
-        data |= {"kind": "self", "x": x, "start": mix.initial[0]}
-    else:
-        q, k, v = (part(x) for part in (mix.query, mix.key, mix.value))
-        rate = mix.rate(x)[:, 0] if hasattr(mix, "rate") else None
-        if isinstance(model, RecurrentDelta):
-            d = mix.size
-            at = [*range(R), *range(d, d + R), *range(2 * d, 2 * d + C), 3 * d]
-            inputs = torch.cat([q, k, v, rate[:, None]], 1)[:, at]
-            data |= {"kind": "feedback", "x": inputs, "back": mix.feedback[0, :C][:, at]}
-        elif rate is None:
-            data |= {"kind": "sum", "q": F.elu(q) + 1, "k": F.elu(k) + 1, "v": v}
-        else:
-            q, k = features(q, mix.order), features(k, mix.order)
-            rate = mix.largest_rate * rate.sigmoid()
-            data |= {"kind": "delta", "q": q, "k": k, "v": v, "rate": rate}
-        cut = {"q": R, "k": R, "v": C}
-        data |= {key: data[key][:, :size] for key, size in cut.items() if key in data}
-    lists = {k: x.tolist() if isinstance(x, torch.Tensor) else x for k, x in data.items()}
-    return {"name": name, **shown, **lists}
+        "weigh": (head @ read.weight)[:, : model.config.width if isinstance(model, SRWM) else C],
+        "plain": (model.embedding.token.weight + read.bias) @ head.T,
+        **_inputs_for(model, R, C),
+    }
+    return {"name": name, **shown, **{k: x.tolist() for k, x in data.items()}, "kind": kind(model)}
+
+
+def kind(model: Stack) -> str:
+    """By which rule the page changes the fast weights."""
+    rules = {SRWM: "self", RecurrentDelta: "feedback", LinearUnnormalised: "sum"}
+    return rules.get(type(model), "delta")
+
+
+def _inputs_for(model: Stack, R: int, C: int) -> dict[str, torch.Tensor]:
+    """What each rule needs: queries, keys, values and rates, or what these are made of."""
+    mix, x = model.blocks[0].mix, _inputs(model)
+    if kind(model) == "self":
+        return {"x": x, "start": mix.initial[0]}
+    q, k, v = (part(x) for part in (mix.query, mix.key, mix.value))
+    if kind(model) == "sum":
+        return {"q": F.elu(q[:, :R]) + 1, "k": F.elu(k[:, :R]) + 1, "v": v[:, :C]}
+    rate = mix.rate(x)
+    if kind(model) == "feedback":
+        d = mix.size
+        at = [*range(R), *range(d, d + R), *range(2 * d, 2 * d + C), 3 * d]
+        return {"x": torch.cat([q, k, v, rate], 1)[:, at], "back": mix.feedback[0, :C][:, at]}
+    q, k = (features(part, mix.order)[:, :R] for part in (q, k))
+    return {"q": q, "k": k, "v": v[:, :C], "rate": mix.largest_rate * rate[:, 0].sigmoid()}

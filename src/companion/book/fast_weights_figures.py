@@ -11,12 +11,11 @@ from companion.book.appearance import (
     DASHED,
     DIVERGING,
     INK,
-    chance_line,
     legend_above,
     log2_x,
     looks,
-    percent,
 )
+from companion.book.language_figures import SHADES
 
 
 def matrix(
@@ -91,25 +90,31 @@ def lost_steps(ax: Axes, forms: Mapping[str, Iterable[tuple]], units: Mapping[st
     return ax
 
 
-def beyond_training(
-    ax: Axes, rows: Mapping[str, Iterable[tuple]], trained: int, chance: float | None = None
-) -> Axes:
-    """Share of strings with every answer right, (length, share) pairs by model.
+def beyond_training(ax: Axes, shares: Mapping[str, Mapping[int, float]], trained: int) -> Axes:
+    """A row for each model, a column for each length; the shade is a share from 0 to 1.
 
-    A line marks the longest string of training.
+    A line marks the longest string of training. The last column is written out.
 
     >>> from matplotlib.figure import Figure
-    >>> beyond_training(Figure().subplots(), {"lstm": [(10, 1.0), (100, 0.4)]}, 50).get_ylabel()
-    'accuracy'
+    >>> ax = beyond_training(Figure().subplots(), {"lstm": {10: 1.0, 60: 0.4}}, trained=50)
+    >>> ax.texts[0].get_text()
+    '40%'
+
+    Raises ValueError for models that were not asked for the same lengths.
     """
-    for name, mark in looks(rows).items():
-        points = sorted(rows[name])
-        every = max(1, len(points) // 8)
-        ax.plot(*zip(*points, strict=True), **mark, markevery=every, label=name, clip_on=False)
-    ax.axvline(trained, color=INK, lw=1.2, ls=DASHED)
-    if chance is not None:
-        chance_line(ax, chance)
-    percent(ax)
-    ax.set(xlabel="length of the string", xlim=(0, None))
-    legend_above(ax, 3)
+    lengths = sorted({n for row in shares.values() for n in row})
+    if any(sorted(row) != lengths for row in shares.values()):
+        raise ValueError(f"expected shares at the lengths {lengths} for each model, got others")
+    values = np.array([[row[n] for n in lengths] for row in shares.values()])
+    ax.imshow(values, cmap=SHADES, vmin=0, vmax=1, interpolation="none", aspect="auto")
+    ax.hlines(np.arange(1, len(shares)) - 0.5, -0.5, len(lengths) - 0.5, color=INK, lw=0.5)
+    ax.axvline(sum(n <= trained for n in lengths) - 0.5, color=INK, lw=1.6, ls=DASHED)
+    for i, share in enumerate(values[:, -1]):
+        ax.text(len(lengths) - 0.4, i, f"{share:.0%}", va="center")
+    ax.spines[["top", "right"]].set_visible(True)
+    ax.set_yticks(range(len(shares)), [name.replace("_", " ") for name in shares])
+    every = -(-len(lengths) // 10)
+    ax.set_xticks(range(0, len(lengths), every), lengths[::every])
+    ax.tick_params(length=0)
+    ax.set(xlabel="length of the string", title="share right, from 0 (blank) to 1 (full)")
     return ax

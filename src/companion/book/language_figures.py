@@ -12,7 +12,7 @@ from companion.experiments.result import Result
 from companion.experiments.studies import LANGUAGE_MODELS, LANGUAGES
 
 HEADER = ["language", "model", "seeds", "steps", "Bin0", "Bin1", "Bin1, range"]
-_SHADES = LinearSegmentedColormap.from_list("share", [POSITIVE + "00", POSITIVE])
+SHADES = LinearSegmentedColormap.from_list("share", [POSITIVE + "00", POSITIVE])
 
 
 def by_language(results: Iterable[Result]) -> dict[tuple[str, str], list[Result]]:
@@ -47,9 +47,8 @@ def bins(ax: Axes, results: Iterable[Result]) -> Axes:
     'whole strings right, in %: Bin0 above Bin1'
     """
     groups = by_language(results)
-    models, tasks = (
-        (list(dict.fromkeys(names)) for names in zip(*groups, strict=True)) if groups else ([], [])
-    )
+    models = list(dict.fromkeys(model for model, _ in groups))
+    tasks = sorted({task for _, task in groups}, key=list(LANGUAGES).index)
     shade = np.full((len(models), len(tasks)), np.nan)
     for (model, task), runs in groups.items():
         i, j = models.index(model), tasks.index(task)
@@ -57,7 +56,7 @@ def bins(ax: Axes, results: Iterable[Result]) -> Axes:
         shade[i, j] = high
         ax.text(j, i, f"{100 * low:.0f}\n{100 * high:.0f}", ha="center", va="center", fontsize=9)
     if groups:
-        ax.imshow(shade, cmap=_SHADES, vmin=0, vmax=1.6, interpolation="none", aspect="auto")
+        ax.imshow(shade, cmap=SHADES, vmin=0, vmax=1.6, interpolation="none", aspect="auto")
     ax.spines[["top", "right"]].set_visible(True)
     ax.tick_params(length=0)
     ax.set_yticks(range(len(models)), [name.replace("_", " ") for name in models])

@@ -18,7 +18,7 @@ from companion.book.appearance import (
     looks,
     percent,
 )
-from companion.experiments import Result, Score
+from companion.experiments import Result, Score, verdicts
 from companion.experiments.verdicts import NEAR_PERFECT, fastest_success, grouped, model_name
 from companion.theory import bounds
 
@@ -176,8 +176,9 @@ def counting_line(ax: Axes, accuracy: Mapping[int, float]) -> None:
     ax.text(N[-1] * 1.03, y[-1], "counting", va="center")
 
 
-def results_table(results: Iterable[Result]) -> list[tuple]:
-    """Rows for `figures.table`: one for each model and length, seeds together.
+def results_table(results: Iterable[Result], exam: str | None = None) -> list[tuple]:
+    """Rows for `figures.table`: one for each model and length, seeds together. With `exam`, the
+    name of a further exam of the task, a last column with the median accuracy on that.
 
     >>> from companion.experiments import reported
     >>> results_table(r for r in reported("figure-2-index") if r.run.model == "lstm")[0][:3]
@@ -196,6 +197,7 @@ def results_table(results: Iterable[Result]) -> list[tuple]:
                 f"{median(accuracy):.1%}",
                 f"{accuracy[0]:.1%} to {accuracy[-1]:.1%}",
                 ", ".join(f"{r.run.seed}" for r in runs if r.status == "diverged") or "none",
+                *(() if exam is None else (f"{verdicts.accuracy(runs, exam):.1%}",)),
             )
         )
     return rows

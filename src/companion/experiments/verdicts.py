@@ -1,4 +1,4 @@
-"""What the paper's Section 6 says in words, held against the stored results.
+"""What the papers say in words of their experiments, held against the stored results.
 
 Each claim is a function that returns a verdict: the cases it rests on and the outcome. Nothing is
 written by hand, so a verdict changes when better results are stored.
@@ -213,6 +213,29 @@ def _equality(
     return Verdict("4", claim, cases)
 
 
+def recurrent_programmers_generalise() -> Verdict:
+    """Irie et al., abstract: Recurrent Delta and SRWM."""
+    claim = "Recurrent and self-referential fast weights generalise on parity to longer strings"
+    return _parity(("recurrent delta", "srwm"), claim, lambda x: x >= NEAR_PERFECT)
+
+
+def linear_ones_do_not() -> Verdict:
+    """Irie et al., abstract: the models that those overcome."""
+    names = ("linear transformer", "linear unnormalised", "deltanet-")
+    return _parity(names, "Linear Transformers do not", lambda x: x < STRUGGLES)
+
+
+def _parity(names: tuple[str, ...], claim: str, holds: Callable[[float], bool]) -> Verdict:
+    """Whole strings of Bin1, longer than any in training."""
+    parity = [r for r in reported("languages") if r.run.task == "parity"]
+    cases = {}
+    for (name, N), runs in grouped(parity).items():
+        if name.startswith(names):
+            value = accuracy(runs, "bin1 examples")
+            cases[f"{name}: {value:.1%} of strings with {N + 1} to {2 * N} symbols"] = holds(value)
+    return Verdict("Irie et al.", claim, cases)
+
+
 VERDICTS: tuple[Callable[[], Verdict], ...] = (
     attention_looks_up,
     rivals_do_not,
@@ -224,4 +247,6 @@ VERDICTS: tuple[Callable[[], Verdict], ...] = (
     attention_compares,
     attention_copies,
     small_states_do_not_copy,
+    recurrent_programmers_generalise,
+    linear_ones_do_not,
 )

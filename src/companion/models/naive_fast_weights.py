@@ -27,7 +27,7 @@ def linear_unnormalised(model: Stack, tokens: Int[Tensor, "B T"]) -> Float[Tenso
     def attend(mix: MultiHead, row: Tensor, memory: list) -> Tensor:
         q, k, v = (_heads(mix, x) for x in (mix.query(row), mix.key(row), mix.value(row)))
         outputs = []
-        for h, S in enumerate(_memory(memory, mix.heads, mix.size)):
+        for h, S in enumerate(_memory(memory, mix, row)):
             keys, queries = ([_elu_plus_one(x) for x in part[h]] for part in (k, q))
             for i, j in _pairs(S):
                 S[i][j] = S[i][j] + keys[i] * v[h][j]
@@ -44,7 +44,7 @@ def deltanet(model: Stack, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T cla
         q, k, v = (_heads(mix, x) for x in (mix.query(row), mix.key(row), mix.value(row)))
         rate = mix.largest_rate * torch.sigmoid(mix.rate(row))
         outputs = []
-        for h, S in enumerate(_memory(memory, mix.heads, mix.size)):
+        for h, S in enumerate(_memory(memory, mix, row)):
             _write(S, _of_size_one(k[h], mix.order), v[h], rate[h])
             outputs += _read(S, _of_size_one(q[h], mix.order))
         return mix.output(torch.stack(outputs))
@@ -62,7 +62,7 @@ def recurrent_delta(model: Stack, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "
         d, rate = mix.size, mix.rate(row)
         parts = (_heads(mix, x) for x in (mix.query(row), mix.key(row), mix.value(row)))
         outputs = []
-        heads = enumerate(zip(_memory(memory, mix.heads, d, extra=1), *parts, strict=True))
+        heads = enumerate(zip(_memory(memory, mix, row, extra=1), *parts, strict=True))
         for h, (S, *own) in heads:
             z = [x for part in own for x in part] + [rate[h]]  # q̃, k̃, ṽ, b̃
             s, R = [torch.tanh(x) for x in S.pop()], mix.feedback[h]
@@ -121,11 +121,11 @@ def _heads(mix, row: Tensor) -> list[Vector]:
     return [list(x) for x in row.view(mix.heads, mix.size)]
 
 
-def _memory(memory: list, heads: int, d: int, extra: int = 0) -> list[Matrix]:
+def _memory(memory: list, mix: MultiHead, row: Tensor, extra: int = 0) -> list[Matrix]:
     """The S of each head, zero at first, and `extra` more rows of zeros below it."""
     if not memory:
-        zero = torch.zeros((), dtype=torch.float64)
-        memory.extend([[zero] * d for _ in range(d + extra)] for _ in range(heads))
+        zero, d = row.new_zeros(()), mix.size
+        memory.extend([[zero] * d for _ in range(d + extra)] for _ in range(mix.heads))
     return memory
 
 
