@@ -1,5 +1,6 @@
 """Figures of stored results show every seed, the median, and the right units."""
 
+import dataclasses
 from statistics import median
 
 import matplotlib.pyplot as plt
@@ -98,7 +99,9 @@ def test_table_has_a_row_for_each_model_and_length():
     rows = drawn.results_table(RESULTS)
     assert len(rows) == 4 and all(len(row) == len(drawn.RESULTS_HEADER) for row in rows)
     (row,) = (row for row in rows if row[:2] == ("lstm-(1, 64)", 20))
-    assert row[4:7] == (3, f"{median((0.2, 0.19, 0.18)):.1%}", "18.0% to 20.0%")
+    assert row[4:] == ("3", f"{median((0.2, 0.19, 0.18)):.1%} (18.0–20.0)")
+    failed = [dataclasses.replace(r, status="diverged") for r in RESULTS[:1]]
+    assert drawn.results_table(failed)[0][4] == "1, 1 diverged"
 
 
 def test_counting_line_ends_in_its_name(ax):

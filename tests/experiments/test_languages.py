@@ -152,7 +152,10 @@ def test_task_labels_what_it_samples(name, N, batch):
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_bins_have_all_their_lengths_equally_likely(name):
     task = build_task(name, 50, len(TASKS[name].symbols))
-    for drawn, (low, high) in ((task, (2, 50)), (exams(task)["bin1"], (51, 100))):
+    further = exams(task)
+    assert list(further) == ["bin1", "bin2", "bin3"]
+    spans = [(task, (2, 50)), (further["bin1"], (51, 100)), (further["bin3"], (151, 200))]
+    for drawn, (low, high) in spans:
         tokens, _, targets = drawn.sample(10_000, rng=rng(1))
         assert tokens.shape == (10_000, high)
         counts = Counter((tokens != task.pad).sum(1).tolist())
@@ -204,7 +207,7 @@ def test_bracket_prefixes_are_all_walks_that_stay_above_minus_one_in_equal_numbe
     [
         ({"alphabet": 64}, "got alphabet=64 for .*, expected [1-4]$"),
         ({"N": 1}, "got N=1 for .*, expected at least [234]$"),
-        ({"bin": 2}, "got bin=2, expected 0 or 1"),
+        ({"bin": 4}, "got bin=4, expected 0 to 3"),
     ],
     ids=["alphabet", "N", "bin"],
 )

@@ -22,6 +22,9 @@ TINY = Run(task="index-lookup", length=3, model="transformer", alphabet=4, width
            check_every=20, validate=300, evaluate=300, learning_rate=1e-2)  # fmt: skip
 
 
+BINS = {f"bin{i}{what}" for i in (1, 2, 3) for what in ("", " examples")}
+
+
 def quietly(run: Run):
     return train(run, progress=False)
 
@@ -97,7 +100,7 @@ def test_every_task_and_model_train_together():
         ("dyck", 4, 20, {"dyck-hard"}),
         ("dyck", 4, 8, set()),  # too short for non-members that counting misses
         ("eq-ncp", 4, 4, {"examples"}),
-        ("parity", 2, 6, {"examples", "bin1", "bin1 examples"}),
+        ("parity", 2, 6, {"examples", *BINS}),
     ],
 )
 def test_more_is_measured_where_the_task_has_more(task, alphabet, length, scores):
@@ -167,6 +170,9 @@ def test_attention_finds_it_with_other_positions(change):
     ("changes", "text"),
     [
         pytest.param({}, "transformer on index-lookup, N = 3", id="defaults"),
+        pytest.param(
+            {"positions": "none"}, "transformer (no positions) on index-lookup, N = 3", id="none"
+        ),
         pytest.param({"width": 8}, "transformer (width 8) on index-lookup, N = 3", id="width"),
         pytest.param(
             {"depth": 2, "positions": "binary"},

@@ -6,9 +6,11 @@ from statistics import median
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.ticker import MultipleLocator
 
-from companion.book.appearance import POSITIVE
-from companion.experiments.result import Result
+from companion.book.appearance import POSITIVE, legend_above, looks, percent
+from companion.book.results_figures import seeds_and_median
+from companion.experiments.result import Result, Score
 from companion.experiments.studies import LANGUAGE_MODELS, LANGUAGES
 
 HEADER = ["language", "model", "seeds", "steps", "Bin0", "Bin1", "Bin1, range"]
@@ -62,6 +64,30 @@ def bins(ax: Axes, results: Iterable[Result]) -> Axes:
     ax.set_yticks(range(len(models)), [name.replace("_", " ") for name in models])
     ax.set_xticks(range(len(tasks)), tasks, rotation=40, ha="right")
     ax.set_title("whole strings right, in %: Bin0 above Bin1")
+    return ax
+
+
+def by_length(ax: Axes, results: Iterable[Result]) -> Axes:
+    """Whole strings right on one language against their length: a point for each bin and seed, at
+    the longest strings of the bin, and a line through the medians.
+
+    >>> from matplotlib.figure import Figure
+    >>> by_length(Figure().subplots(), []).get_xlabel()
+    'length of the strings, up to'
+    """
+    scores: dict[str, dict[int, list[Score]]] = {}
+    for result in results:
+        name, N = result.run.model.replace("_", " "), result.run.length
+        for i, exam in enumerate(("examples", "bin1 examples", "bin2 examples", "bin3 examples")):
+            if exam in result.more:
+                lengths = scores.setdefault(name, {})
+                lengths.setdefault((i + 1) * N, []).append(result.more[exam])
+    for name, mark in looks(scores).items():
+        seeds_and_median(ax, scores[name], mark, name)
+    percent(ax)
+    ax.set(xlabel="length of the strings, up to", ylabel="strings right")
+    ax.xaxis.set_major_locator(MultipleLocator(50))
+    legend_above(ax, 3)
     return ax
 
 

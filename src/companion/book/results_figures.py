@@ -187,23 +187,22 @@ def results_table(results: Iterable[Result], exam: str | None = None) -> list[tu
     rows = []
     for (name, N), runs in grouped(results).items():
         accuracy = sorted(r.best.accuracy for r in runs)
+        diverged = sum(r.status == "diverged" for r in runs)
         rows.append(
             (
                 name,
                 N,
                 f"{runs[0].run.learning_rate:.0e}",
                 f"{median(r.steps for r in runs):,.0f}",
-                len(runs),
-                f"{median(accuracy):.1%}",
-                f"{accuracy[0]:.1%} to {accuracy[-1]:.1%}",
-                ", ".join(f"{r.run.seed}" for r in runs if r.status == "diverged") or "none",
+                f"{len(runs)}" + (f", {diverged} diverged" if diverged else ""),
+                f"{median(accuracy):.1%} ({100 * accuracy[0]:.1f}–{100 * accuracy[-1]:.1f})",
                 *(() if exam is None else (f"{verdicts.accuracy(runs, exam):.1%}",)),
             )
         )
     return rows
 
 
-RESULTS_HEADER = ["model", "N", "rate", "steps", "seeds", "median", "range", "diverged"]
+RESULTS_HEADER = ["model", "N", "rate", "steps", "seeds", "accuracy, median (range)"]
 __all__ = [
     "RESULTS_HEADER",
     "accuracy_by_length",

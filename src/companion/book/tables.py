@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+WRAPPED = 40  # a longer cell may take several lines
+
 
 @dataclass(frozen=True)
 class Table:
@@ -66,4 +68,7 @@ def _cell(x: object) -> str:
 
 def _td(x: object) -> str:
     number = isinstance(x, int | float | np.number) and not isinstance(x, bool)
-    return f'<td style="text-align: {"right" if number else "left"}">{html.escape(_cell(x))}</td>'
+    style, text = f"text-align: {'right' if number else 'left'}", _cell(x)
+    if len(text) > WRAPPED:
+        style += "; white-space: normal; min-width: 16rem"
+    return f'<td style="{style}">{html.escape(text)}</td>'

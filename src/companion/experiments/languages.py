@@ -1,7 +1,8 @@
 """Formal languages read symbol by symbol: an answer is due after every one (Irie et al. 2023).
 
 Strings of 2 to N symbols are for training, and for evaluation as Bin0; strings of N + 1 to 2N, as
-Bin1, show whether a model has learned more than the lengths it has seen. There is an answer at
+Bin1, show whether a model has learned more than the lengths it has seen, and two more bins, up to
+4N, how far that goes. There is an answer at
 every position, and a string counts as right only if all of them are.
 
 Every string is a member of its language, but for parity, where any string is drawn. All lengths
@@ -39,7 +40,7 @@ class Language(ABC):
     """Strings of one language with an answer after each symbol.
 
     `N`: the longest string of training, in the paper 50. `alphabet`: how many symbols the language
-    has; no other number is accepted. `bin`: 0 for up to N symbols, 1 for N + 1 to 2N.
+    has; no other number is accepted. `bin`: 0 for up to N symbols, 1 for N + 1 to 2N, up to 3.
 
     Raises ValueError for another alphabet, for an N below the shortest string, and for another bin.
     """
@@ -56,15 +57,15 @@ class Language(ABC):
         shortest = max(SHORTEST, self.period)
         if N < shortest:
             raise ValueError(f"got N={N} for {self.name}, expected at least {shortest}")
-        if bin not in (0, 1):
-            raise ValueError(f"got bin={bin}, expected 0 or 1")
+        if bin not in range(LONGEST):
+            raise ValueError(f"got bin={bin}, expected 0 to {LONGEST - 1}")
         self.N, self.alphabet, self.pad, self.vocab = N, size, size, size + 1
         self.max_len = LONGEST * N
-        self.span = (N + 1, 2 * N) if bin else (SHORTEST, N)  # lengths from, to
+        self.span = (bin * N + 1, (bin + 1) * N) if bin else (SHORTEST, N)  # lengths from, to
 
     def exams(self) -> dict[str, Language]:
-        """Bin1: the same language, strings longer than any in training."""
-        return {"bin1": type(self)(self.N, bin=1)}
+        """Bin1, bin2, …: the same language, strings longer than any in training."""
+        return {f"bin{i}": type(self)(self.N, bin=i) for i in range(1, LONGEST)}
 
     @property
     def chance(self) -> float:

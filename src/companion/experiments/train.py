@@ -273,7 +273,7 @@ def label(run: Run) -> str:
         "width": f"width {run.width}",
         "depth": f"{run.depth} layers",
         "heads": f"{run.heads} heads",
-        "positions": f"{run.positions} positions",
+        "positions": f"{run.positions} positions".replace("none", "no"),
         "tied": "tied",
     }
     told = [text for name, text in sizes.items() if getattr(run, name) != default[name]]
