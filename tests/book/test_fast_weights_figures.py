@@ -34,6 +34,7 @@ DRAWINGS = {
     "steps": lambda ax: drawn.lost_steps(ax, FORMS, {"bfloat16": 2.0**-8}),
     "beyond": lambda ax: drawn.beyond_training(ax, SHARES, 20),
     "bins": lambda ax: language_figures.bins(ax, RESULTS),
+    "lengths": lambda ax: language_figures.by_length(ax, RESULTS),
 }
 
 
@@ -92,9 +93,16 @@ def test_whatever_is_stored_is_drawn(ax, count):
 def test_rows_tell_medians_and_ranges():
     rows = language_figures.rows(RESULTS)
     assert len(rows[0]) == len(language_figures.HEADER)
-    assert rows[0] == ("parity", "linear transformer", 1, 300, "30.0%", "0.0%", "0.0%–0.0%")
-    assert rows[1] == ("parity", "srwm", 3, 300, "100.0%", "40.0%", "20.0%–90.0%")
+    assert rows[0] == ("parity", "linear transformer", 1, 300, "30.0%", "0.0% (0.0–0.0)")
+    assert rows[1] == ("parity", "srwm", 3, 300, "100.0%", "40.0% (20.0–90.0)")
     assert [row[0] for row in rows] == ["parity", "parity", "aa-star"]
+
+
+def test_lengths_are_those_of_the_bins(ax):
+    language_figures.by_length(ax, RESULTS)
+    lines = {line.get_label(): line for line in ax.lines}
+    assert list(lines["srwm"].get_xdata()) == [50, 100]
+    assert list(lines["srwm"].get_ydata()) == pytest.approx([1.0, 0.4])
 
 
 def test_results_of_other_tasks_are_refused():

@@ -10,6 +10,8 @@ from companion.book import results_figures as drawn
 from companion.experiments import Result, Run, Score
 from companion.experiments.result import Check
 
+from .conftest import check_figure
+
 RUN = Run(task="index-lookup", length=20, model="transformer")
 
 
@@ -33,6 +35,27 @@ def ax():
     fig, ax = plt.subplots()
     yield ax
     plt.close(fig)
+
+
+def by_state(ax):
+    return drawn.accuracy_by_state(ax, [r for r in RESULTS if r.run.model == "lstm"], 64)
+
+
+def in_multiples(ax):
+    return drawn.curves_in_multiples(ax, RESULTS, N=50, chance=1 / 64)
+
+
+DRAWINGS = {
+    "by length": lambda ax: drawn.accuracy_by_length(ax, RESULTS, 1 / 64),
+    "in multiples": in_multiples,
+    "by width": lambda ax: drawn.accuracy_by_width(ax, RESULTS, 1 / 64),
+    "by state": by_state,
+}
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_figure_is_the_same_at_every_run_and_legible(name):
+    check_figure(DRAWINGS[name])
 
 
 def lines(ax):

@@ -13,7 +13,7 @@ from companion.book.results_figures import seeds_and_median
 from companion.experiments.result import Result, Score
 from companion.experiments.studies import LANGUAGE_MODELS, LANGUAGES
 
-HEADER = ["language", "model", "seeds", "steps", "Bin0", "Bin1", "Bin1, range"]
+HEADER = ["language", "model", "seeds", "steps", "Bin0", "Bin1 (range)"]
 SHADES = LinearSegmentedColormap.from_list("share", [POSITIVE + "00", POSITIVE])
 
 
@@ -97,6 +97,7 @@ def rows(results: Iterable[Result]) -> list[tuple]:
     for (model, task), runs in by_language(results).items():
         bin0, bin1 = zip(*map(whole_strings, runs), strict=True)
         steps = int(median(result.steps for result in runs))
-        scores = (f"{median(bin0):.1%}", f"{median(bin1):.1%}", f"{min(bin1):.1%}–{max(bin1):.1%}")
+        spread = f"{100 * min(bin1):.1f}–{100 * max(bin1):.1f}"
+        scores = (f"{median(bin0):.1%}", f"{median(bin1):.1%} ({spread})")
         lines.append((task, model.replace("_", " "), len(runs), steps, *scores))
     return sorted(lines, key=lambda line: list(LANGUAGES).index(line[0]))

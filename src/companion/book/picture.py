@@ -33,7 +33,7 @@ def picture() -> Figure:
     left.set_title("what lookup takes to represent", loc="left")
     right.set_title("what training finds", loc="left")
     left.legend(loc="upper left")
-    right.legend(loc="center left")
+    right.legend(loc="upper left", bbox_to_anchor=(0.02, 0.9))
     return fig
 
 
