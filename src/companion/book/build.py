@@ -14,7 +14,7 @@ from .workspace import Workspace, digest
 STRICT = ["-W", "--keep-going", "-n"]
 PARALLEL = ["-n", "2", "--dist", "loadfile"]
 UNIT = "not browser and not chapters"
-CODE = ["src", "tests", "notebooks", "tools"]
+CODE = ["src", "tests", "notebooks", "tools", "benchmarks"]
 
 
 def pages_key(workspace: Workspace) -> str:
