@@ -202,7 +202,7 @@ def results_table(results: Iterable[Result], exam: str | None = None) -> list[tu
     return rows
 
 
-RESULTS_HEADER = ["model", "N", "rate", "steps", "seeds", "accuracy, median (range)"]
+RESULTS_HEADER = ["model", "N", "rate", "steps", "seeds", "median (range)"]
 __all__ = [
     "RESULTS_HEADER",
     "accuracy_by_length",
