@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from machine import processor
 from torch import Tensor
 
 from companion.models.deltanet import CHUNK, delta_rule, features
@@ -76,14 +77,6 @@ def measure(given: list[Tensor], rounds: int) -> dict[str, list[float]]:
             if turn:
                 times[name].append(1e3 * (time.process_time() - start))
     return times
-
-
-def processor() -> str:
-    """The processor's name, where the system tells."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def row(sizes: tuple[int, int, int, int], rounds: int) -> str:

@@ -25,6 +25,7 @@ from pathlib import Path
 import peers
 import torch
 import torch.nn.functional as F
+from machine import processor
 from torch import nn
 
 from companion.models import Mamba, ModelConfig, build
@@ -103,14 +104,6 @@ def measure(models: dict[str, Mamba], tokens: torch.Tensor, rounds: int) -> dict
                     times[name].append(1e3 * (time.process_time() - start))
             print(f"round {turn} of {rounds}: {name}", flush=True)
     return times
-
-
-def processor() -> str:
-    """The processor's name, where the system tells."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def report(times: dict[str, list[float]], differences: dict[str, float], sizes: str) -> str:

@@ -3,7 +3,7 @@
 import base64
 import json
 import os
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import torch
@@ -149,26 +149,13 @@ def browser():
 @pytest.fixture
 def open_explorer(browser, both, tmp_path):
     """Opens an explorer from disk; at the end no page has complained or asked for anything."""
-    trouble, contexts = [], []
+    with ExitStack() as pages:
 
-    def opening(name, theme="light", width=820):
-        path = tmp_path / f"{name}.html"
-        path.write_text(page_of(both[name]), encoding="utf8")
-        context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(5_000)
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("console", lambda message: trouble.append(message.text))
-        page.on("requestfailed", lambda request: trouble.append(request.url))
-        page.goto(path.as_uri())
-        page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-        return page
+        def opening(name, theme="light", width=820):
+            page = offline_page(browser, tmp_path, both[name], theme, width)
+            return pages.enter_context(page)
 
-    yield opening
-    for context in contexts:
-        context.close()
-    assert trouble == []
+        yield opening
 
 
 def status(page) -> str:

@@ -16,7 +16,7 @@ def test_flops_grow_with_the_batch_and_operations_do_not():
 
 def test_operations_do_not_depend_on_width():
     assert cost(RUN).operations == cost(RUN.replace(width=64)).operations
-    assert cost(RUN.replace(width=64)).flops > 10 * cost(RUN).flops / 2
+    assert cost(RUN.replace(width=64)).flops > 5 * cost(RUN).flops
 
 
 def test_lstm_costs_a_kernel_a_symbol():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 
 from companion.book.appearance import (
@@ -20,6 +21,7 @@ from companion.book.appearance import (
 )
 from companion.experiments import Result, Score, verdicts
 from companion.experiments.verdicts import NEAR_PERFECT, fastest_success, grouped, model_name
+from companion.models import build
 from companion.theory import bounds
 
 
@@ -153,10 +155,6 @@ def accuracy_by_state(ax: Axes, results: Iterable[Result], alphabet: int) -> Axe
 
 def state_rate(result: Result) -> float:
     """Bits of the trained model's state, in float32, for each of the N symbols."""
-    import torch
-
-    from companion.models import build
-
     run = result.run
     model = build(run.model, run.model_config(), rng=torch.Generator())
     return model.state_bits(model.initial_state(1)) / run.length
