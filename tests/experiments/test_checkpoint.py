@@ -12,7 +12,7 @@ import torch
 from companion.experiments import Run, choose_device, sweep, train
 from companion.experiments.checkpoint import read, write
 from companion.experiments.store import checkpoint_path, load
-from companion.experiments.train import Training
+from companion.experiments.training import Training
 from companion.models import MODELS
 
 RUN = Run(task="index-lookup", length=5, model="lstm", alphabet=4, width=16, steps=30,
@@ -25,13 +25,13 @@ class Stopped(Exception):
 
 def interrupt(run, path, monkeypatch, checks=2):
     """Train `run` up to and including check number `checks`, as if it were killed then."""
-    module = sys.modules["companion.experiments.train"]
+    module = sys.modules["companion.experiments.training"]
     monkeypatch.setattr(module, "SAVE_EVERY", 0.0)
     save = Training.save
 
     def save_and_stop(self, path):
         save(self, path)
-        if len(self.curve) == checks:
+        if len(self.members[0].curve) == checks:
             raise Stopped
 
     monkeypatch.setattr(Training, "save", save_and_stop)
@@ -56,12 +56,12 @@ def test_resumed_run_equals_an_uninterrupted_one(model, schedule, tmp_path, monk
 
 
 def test_time_before_the_interruption_counts(tmp_path):
-    training = Training(RUN, choose_device())
+    training = Training([RUN], choose_device())
     training.advance(1)
-    training.curve.append((1, 0.5, 0.5))
+    training.members[0].curve.append((1, 0.5, 0.5))
     time.sleep(0.05)
     training.save(tmp_path / "a.safetensors")
-    later = Training(RUN, choose_device(), tmp_path / "a.safetensors")
+    later = Training([RUN], choose_device(), tmp_path / "a.safetensors")
     assert later.clock.wall >= 0.05
 
 
@@ -69,7 +69,7 @@ def test_best_weights_are_kept_beside_the_last(tmp_path, monkeypatch):
     path = tmp_path / "run.safetensors"
     interrupt(RUN, path, monkeypatch)
     names = set(read(path)[0])
-    assert {"model.head.weight", "best.head.weight", "rng"} <= names
+    assert {"model.head.weight", "best 0.head.weight", "rng.0"} <= names
 
 
 @pytest.mark.parametrize("other", [{"seed": 1}, {"learning_rate": 2e-2}])
@@ -88,7 +88,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     from safetensors.torch import save_file
 
     save_file({"w": torch.ones(1)}, path)
-    with pytest.raises(ValueError, match="got format None, expected 'companion-checkpoint-1'"):
+    with pytest.raises(ValueError, match="got format None, expected 'companion-checkpoint-2'"):
         read(path)
 
 
@@ -103,7 +103,7 @@ def test_write_leaves_no_draft_and_replaces_the_old_file(tmp_path):
 SCRIPT = """
 import sys
 from companion.experiments import Run, sweep
-module = sys.modules["companion.experiments.train"]
+module = sys.modules["companion.experiments.training"]
 module.SAVE_EVERY = 0.0
 sweep([Run.from_dict(eval(sys.argv[1]))], sys.argv[2])
 """
@@ -121,7 +121,7 @@ def test_killed_run_goes_on_from_its_last_checkpoint(tmp_path, monkeypatch):
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    before = len(read(path)[1]["curve"])
+    before = len(read(path)[1]["curves"][0])
     advanced = []
     advance = Training.advance
     monkeypatch.setattr(Training, "advance", lambda self, n: advanced.append(n) or advance(self, n))

@@ -3,7 +3,16 @@
 import pytest
 
 from companion.experiments import Run
-from companion.experiments.cost import PEAK, cost, expected, gpu_hours, measure
+from companion.experiments.cost import (
+    LAUNCH,
+    PEAK,
+    UTILISED,
+    cost,
+    expected,
+    gpu_hours,
+    measure,
+)
+from companion.models import MODELS
 
 RUN = Run(task="index-lookup", length=20, model="transformer", width=16)
 
@@ -36,24 +45,32 @@ def test_flops_of_attention_by_hand():
 
 def test_gpu_hours_are_those_of_the_slower_part():
     operations, flops = cost(RUN)
-    hours = gpu_hours([RUN.replace(steps=1000)], "T4")
-    assert hours == pytest.approx(1000 * operations * 6e-6 / 3600)
-    assert flops / (PEAK["T4"] * 0.3) < operations * 6e-6
+    hours = gpu_hours([[RUN.replace(steps=1000)]], "T4")
+    assert hours == pytest.approx(1000 * operations * LAUNCH / 3600)
+    assert flops / (PEAK["T4"] * UTILISED) < operations * LAUNCH
     with pytest.raises(ValueError, match="'V100', expected one of: T4, A100, H100"):
-        gpu_hours([RUN], "V100")
+        gpu_hours([[RUN]], "V100")
+
+
+@pytest.mark.parametrize("model", sorted(set(MODELS) - {"lstm"}))
+def test_population_starts_hardly_more_operations_than_one_model(model):
+    one, many = cost(RUN.replace(model=model)), cost(RUN.replace(model=model), members=21)
+    assert many.operations < 2 * one.operations
+    assert many.flops == pytest.approx(21 * one.flops, rel=0.01)
 
 
 def test_expected_time_counts_every_step_and_measures_each_setting_once(monkeypatch):
     measured = []
     monkeypatch.setattr(
-        "companion.experiments.cost.measure", lambda run: measured.append(run) or 0.5
+        "companion.experiments.cost.measure", lambda runs: measured.append(runs) or 0.5
     )
     runs = [
         RUN.replace(seed=seed, steps=10, learning_rate=lr) for seed in (0, 1) for lr in (0.1, 0.2)
     ]
-    assert expected([*runs, RUN.replace(model="lstm", steps=3)]) == 4 * 10 * 0.5 + 3 * 0.5
-    assert len(measured) == 2
+    groups = [*([run] for run in runs), [RUN.replace(model="lstm", steps=3)], runs]
+    assert expected(groups) == 4 * 10 * 0.5 + 3 * 0.5 + 10 * 0.5
+    assert [len(group) for group in measured] == [1, 1, 4]
 
 
 def test_measured_step_takes_time():
-    assert 0 < measure(RUN, seconds=0.01) < 5
+    assert 0 < measure([RUN], seconds=0.01) < 5

@@ -50,7 +50,7 @@ def test_workers_give_the_same_results(tmp_path):
 
 
 def test_failed_run_is_reported_and_the_others_are_stored(tmp_path, monkeypatch):
-    module = sys.modules["companion.experiments.sweep"]
+    module = sys.modules["companion.experiments.groups"]
     real = module.train
 
     def train(run, **options):

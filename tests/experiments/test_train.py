@@ -8,14 +8,8 @@ import torch
 
 from companion.experiments import NOTHING, Batch, Result, Run, Score, choose_device, train
 from companion.experiments.result import Check
-from companion.experiments.train import (
-    Training,
-    examine,
-    generator,
-    label,
-    learning_rate,
-    summary,
-)
+from companion.experiments.train import label, summary
+from companion.experiments.training import Training, examine, generator, learning_rate
 from companion.models import MODELS, ModelConfig, build
 
 TINY = Run(task="index-lookup", length=3, model="transformer", alphabet=4, width=16, steps=60,
@@ -79,7 +73,7 @@ def test_divergence_is_reported_and_is_no_success():
 
 def test_best_weights_are_returned_and_measured():
     run = TINY.replace(steps=100, check_every=10, stop_at=2.0)
-    training = Training(run, choose_device())
+    training = Training([run], choose_device())
     trained = quietly(run)
     best = max(c.accuracy for c in trained.result.curve)
     assert examine(trained.model, training.validation)[0].accuracy == best

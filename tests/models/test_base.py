@@ -68,7 +68,7 @@ def test_generator_moves_on_between_models():
     ("tokens", "error", "message"),
     [
         (torch.zeros(1, 3), TypeError, "torch.float32, expected torch.int64"),
-        (torch.zeros(3, dtype=torch.int64), ValueError, "(3,), expected two axes"),
+        (torch.zeros(3, dtype=torch.int64), ValueError, "(3,), expected (B, T)"),
         (torch.tensor([[1, 7]]), ValueError, "token 7, expected 0 to 6 (vocab = 7)"),
         (torch.tensor([[1, -2]]), ValueError, "token -2, expected 0 to 6"),
     ],

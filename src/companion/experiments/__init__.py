@@ -24,7 +24,7 @@ from companion.experiments.studies import STUDIES, reported
 from companion.experiments.study import Study
 from companion.experiments.sweep import sweep, table
 from companion.experiments.task import NOTHING, TASKS, Batch, Task, build_task, exams
-from companion.experiments.train import Trained, evaluate, train
+from companion.experiments.train import Trained, evaluate, train, train_together
 
 __all__ = [
     "NOTHING",
@@ -78,5 +78,6 @@ __all__ = [
     "sweep",
     "table",
     "train",
+    "train_together",
     "wilson",
 ]

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from companion.experiments.cost import PEAK, gpu_hours
+from companion.experiments.groups import grouped
 from companion.experiments.store import load, results_dir
 from companion.experiments.studies import STUDIES
 from companion.experiments.study import SCALES, Study
@@ -75,8 +76,13 @@ def price(study: Study, scale: str, folder: Path) -> str:
     stored = load(folder) if folder.is_dir() else []
     done = {result.run for result in stored}
     todo = [run for run in dict.fromkeys(study.plan(scale)(stored)) if run not in done]
-    lines = [f"{len(todo)} runs, {sum(run.steps for run in todo):,} steps at most"]
+    alone, groups = grouped(todo, together=False), grouped(todo, together=True)
+    lines = [
+        f"{len(todo)} runs, {sum(run.steps for run in todo):,} steps at most",
+        f"{'GPU hours':>12}  one by one  {len(groups)} populations",
+    ]
     for gpu in PEAK:
-        lines.append(f"  {gpu:>5}: {gpu_hours(todo, gpu):8.1f} hours, one run after another")
+        hours = gpu_hours(alone, gpu), gpu_hours(groups, gpu)
+        lines.append(f"{gpu:>12}  {hours[0]:10.1f}  {hours[1]:10.1f}")
     lines.append("Counted: operations and FLOPs of a step. Estimated: how fast a GPU does them.")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ import torch
 from companion.experiments.languages import Language
 from companion.experiments.result import Score
 from companion.experiments.task import Batch
-from companion.experiments.train import examine
+from companion.experiments.training import examine
 from companion.models import SequenceModel
 
 

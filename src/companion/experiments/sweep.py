@@ -5,20 +5,21 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from itertools import count, groupby
+from itertools import chain, count, groupby
 from pathlib import Path
 from statistics import median
 
 from companion.experiments.cluster import on_ray
 from companion.experiments.cost import expected
+from companion.experiments.device import choose_device
+from companion.experiments.groups import Outcomes, grouped, outcomes
 from companion.experiments.result import Result
 from companion.experiments.run import Run
-from companion.experiments.store import checkpoint_path, load_file, save
-from companion.experiments.train import summary, train
+from companion.experiments.store import load_file
+from companion.experiments.train import summary
 
-Outcomes = Iterator[tuple[Run, Result | Exception]]
 Plan = Callable[[list[Result]], list[Run]]
 
 
@@ -28,6 +29,7 @@ def sweep(
     *,
     workers: int = 1,
     ray: str | None = None,
+    together: bool | None = None,
     report: Callable[[str], None] = print,
 ) -> list[Result]:
     """The results of `runs`, in their order, each stored in `folder` as soon as it is there.
@@ -40,8 +42,10 @@ def sweep(
 
     `workers`: 1 trains in this process, one run after another; n > 1 starts n processes of one
     thread each. `ray`: the address of a Ray cluster that trains instead, "local" to start one with
-    `workers` workers on this machine, "auto" to join the one it belongs to. `report` receives what
-    is to be done and how long that may take, one line per run, and a table at the end.
+    `workers` workers on this machine, "auto" to join the one it belongs to. `together`: train runs
+    that differ in learning rate and seed only as one `Population`, as is done on a CUDA GPU unless
+    told otherwise; on a CPU it saves no time. `report` receives what is to be done and how long
+    that may take, one line per run, and a table at the end.
 
     Raises ValueError, before anything is trained, for a stored file that is corrupted or foreign,
     and RuntimeError at the end if runs raised an error; the others are stored.
@@ -49,6 +53,7 @@ def sweep(
     if workers < 1:
         raise ValueError(f"got workers={workers}, expected at least 1")
     folder, results, failed = Path(folder), {}, []
+    together = choose_device().device.type == "cuda" if together is None else together
     plan = runs if callable(runs) else _always(runs)
     for turn in count():
         wanted = list(dict.fromkeys(plan(list(results.values()))))
@@ -61,8 +66,9 @@ def sweep(
         known = sum(run in results for run in wanted)
         report(f"{len(wanted)} runs: {known} stored in {folder}, {len(todo)} to train")
         if todo:
-            report(expectation(todo, workers) if ray is None else f"on Ray, {ray}")
-            failed += _train_all(todo, folder, results, workers, ray, report)
+            groups = grouped(todo, together=together)
+            report(expectation(groups, workers) if ray is None else f"on Ray, {ray}")
+            failed += _train_all(groups, folder, results, workers, ray, report)
     finished = [results[run] for run in wanted if run in results]
     report(table(finished))
     if failed:
@@ -71,9 +77,9 @@ def sweep(
     return finished
 
 
-def expectation(runs: list[Run], workers: int) -> str:
-    """How long `runs` take here, from a step of each, as a line to read before they start."""
-    seconds = expected(runs) / workers
+def expectation(groups: list[list[Run]], workers: int) -> str:
+    """How long `groups` take here, from a step of each, as a line to read before they start."""
+    seconds = expected(groups) / workers
     time = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
     return f"expected: at most {time} with {workers} worker(s); runs that succeed stop earlier"
 
@@ -84,22 +90,22 @@ def _always(runs: Iterable[Run]) -> Plan:
 
 
 def _train_all(
-    todo: list[Run],
+    groups: list[list[Run]],
     folder: Path,
     results: dict[Run, Result],
     workers: int,
     ray: str | None,
     report: Callable[[str], None],
 ) -> list[Run]:
-    """Train and store `todo`, adding to `results`; return the runs that raised an error."""
-    failed, started = [], time.perf_counter()
+    """Train and store `groups`, adding to `results`; return the runs that raised an error."""
+    failed, started, total = [], time.perf_counter(), sum(map(len, groups))
     if ray is not None:
-        outcomes = on_ray(todo, folder.absolute(), address=ray, workers=workers)
+        found = on_ray(groups, folder.absolute(), address=ray, workers=workers)
     elif workers > 1:
-        outcomes = _in_processes(todo, folder, workers)
+        found = _in_processes(groups, folder, workers)
     else:
-        outcomes = _here(todo, folder)
-    for done, (run, outcome) in enumerate(outcomes, 1):
+        found = chain.from_iterable(outcomes(group, folder) for group in groups)
+    for done, (run, outcome) in enumerate(found, 1):
         if isinstance(outcome, Result):
             results[run] = outcome
             text = summary(outcome)
@@ -107,7 +113,7 @@ def _train_all(
             failed.append(run)
             text = f"FAILED, {type(outcome).__name__}: {outcome}"
         minutes = (time.perf_counter() - started) / 60
-        report(f"[{done}/{len(todo)}, {minutes:.1f} min] {run.name}: {text}")
+        report(f"[{done}/{total}, {minutes:.1f} min] {run.name}: {text}")
     return failed
 
 
@@ -137,34 +143,21 @@ def _setting(result: Result) -> tuple:
     return run.task, run.model, run.length, str(run.replace(seed=0))
 
 
-def _train(run: Run, folder: Path) -> Result:
-    path = checkpoint_path(run, folder)
-    result = train(run, progress=False, checkpoint=path).result
-    save(result, folder)
-    path.unlink(missing_ok=True)
-    return result
+def _train(group: list[Run], folder: Path) -> list[tuple[Run, Result | Exception]]:
+    return list(outcomes(group, folder))
 
 
-def _here(runs: list[Run], folder: Path) -> Outcomes:
-    for run in runs:
-        yield run, _attempt(lambda run=run: _train(run, folder))
-
-
-def _in_processes(runs: list[Run], folder: Path, workers: int) -> Outcomes:
+def _in_processes(groups: list[list[Run]], folder: Path, workers: int) -> Outcomes:
     # Forking a process that has used threads or a GPU is unsafe, so workers start afresh.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_one_thread) as pool:
-        futures = {pool.submit(_train, run, folder): run for run in runs}
+        futures = {pool.submit(_train, group, folder): group for group in groups}
         for future in as_completed(futures):
-            yield futures[future], _attempt(future.result)
+            try:
+                yield from future.result()
+            except Exception as error:  # the process itself broke down
+                yield from ((run, error) for run in futures[future])
 
 
 def _leave_one_thread() -> None:
     os.environ["COMPANION_THREADS"] = "1"
-
-
-def _attempt(call: Callable[[], Result]) -> Result | Exception:
-    try:
-        return call()
-    except Exception as error:
-        return error

@@ -6,6 +6,7 @@ from companion.models.dss import DSS, DSSSoftmax
 from companion.models.linear_transformer import LinearTransformer, LinearUnnormalised
 from companion.models.lstm import LSTM
 from companion.models.mamba import Mamba
+from companion.models.population import Population
 from companion.models.positions import POSITIONS
 from companion.models.quantized import Quantized
 from companion.models.quasi_lstm import QuasiLSTM
@@ -27,6 +28,7 @@ __all__ = [
     "LinearUnnormalised",
     "Mamba",
     "ModelConfig",
+    "Population",
     "Quantized",
     "QuasiLSTM",
     "RecurrentDelta",

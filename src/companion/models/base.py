@@ -110,6 +110,8 @@ class SequenceModel(nn.Module, ABC):
     checks, empty chunks, packing and step mode are the same for all and live here.
     """
 
+    members: tuple[int, ...] = ()  # (P,) if this is a `Population`: then all axes have P in front
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
@@ -133,18 +135,18 @@ class SequenceModel(nn.Module, ABC):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
-    def initial_state(self, batch: int) -> State:
+    def initial_state(self, *batch: int) -> State:
         """The state before the first symbol: zeros."""
         shapes = self.state_shapes(0)
         options = {"dtype": self.dtype, "device": self.device}
-        return State(0, tuple(torch.zeros(batch, *shape, **options) for shape in shapes))
+        return State(0, tuple(torch.zeros(*batch, *shape, **options) for shape in shapes))
 
     def forward(
         self,
-        tokens: Int[Tensor, "B T"],
+        tokens: Int[Tensor, "*P B T"],
         state: State | None = None,
-        read: Int[Tensor, "B R"] | None = None,
-    ) -> tuple[Float[Tensor, "B rows classes"], State]:
+        read: Int[Tensor, "*P B R"] | None = None,
+    ) -> tuple[Float[Tensor, "*P B rows classes"], State]:
         """Logits (B, T, classes) after each symbol, and the state after the last one.
 
         With `read`, the positions inside this chunk whose logits are wanted, the logits are
@@ -157,14 +159,14 @@ class SequenceModel(nn.Module, ABC):
         """
         if tokens.is_cpu:
             self.check(tokens, read)
-        batch, length = tokens.shape
-        state = self.initial_state(batch) if state is None else state
-        if state.tensors and state.tensors[0].shape[0] != batch:
-            found = state.tensors[0].shape[0]
-            raise ValueError(f"got a state of {found} sequences and tokens of {batch}")
+        *batch, length = tokens.shape
+        state = self.initial_state(*batch) if state is None else state
+        found = list(state.tensors[0].shape[: len(batch)]) if state.tensors else batch
+        if found != batch:
+            raise ValueError(f"got a state of {found[-1]} sequences and tokens of {batch[-1]}")
         if length == 0:
             return torch.zeros(
-                batch, 0, self.config.classes, dtype=self.dtype, device=self.device
+                *batch, 0, self.config.classes, dtype=self.dtype, device=self.device
             ), state
         logits, tensors = self.advance(tokens, state, read)
         return logits, State(state.t + length, tensors)
@@ -176,8 +178,13 @@ class SequenceModel(nn.Module, ABC):
                 continue
             if values.dtype not in (torch.int64, torch.int32):
                 raise TypeError(f"got {name} of {values.dtype}, expected torch.int64")
-            if values.ndim != 2:
-                raise ValueError(f"got {name} of shape {tuple(values.shape)}, expected two axes")
+            if values.shape[:-2] != self.members or values.ndim < 2:
+                expected = ", ".join(
+                    [*map(str, self.members), "B", "T" if name == "tokens" else "R"]
+                )
+                raise ValueError(
+                    f"got {name} of shape {tuple(values.shape)}, expected ({expected})"
+                )
         _check_range("token", tokens, self.config.vocab, "vocab")
         if read is not None:
             _check_range("read position", read, tokens.shape[-1], "length of the chunk")

@@ -15,8 +15,9 @@ that only numbers below one are ever raised to a power.
 | symbol | shape        | meaning                                                        |
 |--------|--------------|----------------------------------------------------------------|
 | λ      | (N,)         | modes, shared by all coordinates                               |
-| z      | (D, N)       | λ times each coordinate's step size, one for Re and one for Im |
-| s, w   | (…, D, N)    | state; weight of each mode in the output                       |
+| z      | (1, D, N)    | λ times each coordinate's step size, one for Re and one for Im |
+| w      | (1, D, N)    | weight of each mode in the output                              |
+| s      | (B, D, N)    | state                                                          |
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from companion.models.base import ModelConfig, State, register
-from companion.models.stack import Mixer, Stack, take_rows
+from companion.models.stack import Mixer, Stack, lookup, take_rows
 
 STATE = 64  # N unless told otherwise
 DT_MIN, DT_MAX = 1e-3, 1e-1  # step sizes before training, evenly spread in the logarithm
@@ -72,14 +73,15 @@ class Modes(Mixer):
     def system(self) -> tuple[Tensor, Tensor]:
         """z and w. Of a mode that grows, w is what its largest power is weighted with."""
         rates = torch.complex(-exact(self.log_decay).exp(), exact(self.frequency))
+        rates = rates[..., None, None, :]
         z = self.per_step(rates)
-        return z, as_complex(self.W) * (exp(z) - 1) / rates
+        return z, as_complex(self.W)[..., None, :, :] * (exp(z) - 1) / rates
 
     def per_step(self, rates: Tensor) -> Tensor:
         """z. Its angle is reduced: angles of hundreds, times l, would lose their last digits."""
-        dt = exact(self.log_dt).exp()
-        angle = torch.remainder(dt[:, 1:] * rates.imag, 2 * math.pi)
-        return torch.complex(dt[:, :1] * rates.real, angle)
+        dt = exact(self.log_dt).exp()[..., None, :, :]
+        angle = torch.remainder(dt[..., 1:] * rates.imag, 2 * math.pi)
+        return torch.complex(dt[..., :1] * rates.real, angle)
 
     def forward(
         self, x: Tensor, state: State, rows: Tensor | None
@@ -94,7 +96,7 @@ class Modes(Mixer):
             past = response(weight, *powers(z, length, self.total - 1 - t))[..., :length]
             y = y + take_rows(past.mT, rows)
             s = s + before * exp(torch.where(grows, 0, z * length))
-        y = y.to(x.dtype) + self.D * take_rows(x, rows)
+        y = y.to(x.dtype) + self.D[..., None, None, :] * take_rows(x, rows)
         return self.output(F.gelu(y)), (torch.view_as_real(s).to(x.dtype),)
 
 
@@ -108,12 +110,12 @@ class SoftmaxModes(Modes):
         del self.log_decay, self.frequency
 
     def system(self) -> tuple[Tensor, Tensor]:
-        rates = as_complex(self.rate)
+        rates = as_complex(self.rate)[..., None, None, :]
         z = self.per_step(rates)
         inward = torch.where(z.real > 0, -z, z)  # the sum over a growing mode, from its other end
         total = (exp(inward * self.total) - 1) * rates
         inverse = total.conj() / (total.abs().square() + SMALLEST)
-        return z, as_complex(self.W) * (exp(inward) - 1) * inverse
+        return z, as_complex(self.W)[..., None, :, :] * (exp(inward) - 1) * inverse
 
     def forward(
         self, x: Tensor, state: State, rows: Tensor | None
@@ -146,18 +148,20 @@ def as_real(x: Tensor) -> Tensor:
     return torch.view_as_real(x.resolve_conj()).flatten(-2)
 
 
-def powers(z: Complex[Tensor, "D N"], length: int, last: int) -> tuple[Tensor, Tensor]:
+def powers(z: Complex[Tensor, "*B D N"], length: int, last: int) -> tuple[Tensor, Tensor]:
     """e^{z l}, or e^{z (l - last)} where that grows, for l = 0, …, length - 1 in two factors: those
-    of i and of j, (D, √T, N), if l = step·i + j. Most uses need no more of the T·N·D numbers."""
+    of i and of j, (…, D, √T, N), if l = step·i + j. Most uses need no more of the T·N·D numbers."""
     step = math.isqrt(length - 1) + 1
     j = torch.arange(step, dtype=z.real.dtype, device=z.device)[:, None]
     i = step * j[: -(-length // step)]
-    z = z[:, None]
+    z = z[..., None, :]
     return exp(z * torch.where(z.real > 0, i - last, i)), exp(z * j)
 
 
 def response(
-    w: Complex[Tensor, "*B D N"], coarse: Complex[Tensor, "D I N"], fine: Complex[Tensor, "D J N"]
+    w: Complex[Tensor, "*B D N"],
+    coarse: Complex[Tensor, "*#B D I N"],
+    fine: Complex[Tensor, "*#B D J N"],
 ) -> Float[Tensor, "*B D IJ"]:
     """Re Σ_n w_n e^{z_n l} for l = 0, 1, …: a matrix product of the two factors.
 
@@ -169,18 +173,20 @@ def response(
 
 
 def respond(
-    u: Float[Tensor, "*B T D"], coarse: Complex[Tensor, "D I N"], fine: Complex[Tensor, "D J N"]
-) -> Complex[Tensor, "*B D N"]:
+    u: Float[Tensor, "*P B T D"],
+    coarse: Complex[Tensor, "*P 1 D I N"],
+    fine: Complex[Tensor, "*P 1 D J N"],
+) -> Complex[Tensor, "*P B D N"]:
     """The state Σ_j e^{z (T-1-j)} u_j that a chunk leaves behind."""
-    falling = coarse.flip(1)[:, :, None] * fine.flip(1)[:, None]  # (D, I, J, N)
-    falling = as_real(falling.flatten(1, 2)[:, -u.shape[-2] :])  # (D, T, 2N)
-    s = torch.einsum("d...t,dtm->...dm", u.movedim(-1, 0).contiguous(), falling)
-    return torch.view_as_complex(s.unflatten(-1, (-1, 2)))
+    falling = coarse.flip(-2)[..., :, None, :] * fine.flip(-2)[..., None, :, :]  # (…, D, I, J, N)
+    falling = as_real(falling.flatten(-3, -2)[..., 0, :, -u.shape[-2] :, :])  # (…, D, T, 2N)
+    s = (u.movedim(-1, -3).contiguous() @ falling).transpose(-3, -2)  # (…, B, D, 2N)
+    return torch.view_as_complex(s.unflatten(-1, (-1, 2)).contiguous())
 
 
 def convolve(
-    u: Float[Tensor, "*B T D"], kernel: Float[Tensor, "D T"], rows: Tensor | None
-) -> Float[Tensor, "*B R D"]:
+    u: Float[Tensor, "*P B T D"], kernel: Float[Tensor, "*P 1 D T"], rows: Tensor | None
+) -> Float[Tensor, "*P B R D"]:
     """Σ_{j ≤ r} K_{r-j} u_j for each wanted row r, by Fourier transforms unless they are few."""
     length = u.shape[-2]
     if rows is None or rows.shape[-1] > FEW:
@@ -189,7 +195,7 @@ def convolve(
         return take_rows(torch.fft.irfft(spectrum, twice)[..., :length].mT, rows)
     lag = rows[..., None] - torch.arange(length, device=u.device)  # (…, R, T)
     lag = torch.where(lag < 0, length, lag)  # the kernel's last row is one of zeros
-    weight = F.embedding(lag, F.pad(kernel, (0, 1)).mT)  # (…, R, T, D)
+    weight = lookup(F.pad(kernel, (0, 1))[..., 0, :, :].mT, lag)  # (…, R, T, D)
     return (weight * u[..., None, :, :]).sum(-2)
 
 

@@ -34,6 +34,6 @@ class LSTM(SequenceModel):
     def advance(
         self, tokens: Tensor, state: State, read: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        before = tuple(s.transpose(0, 1).contiguous() for s in state.tensors)  # (depth, B, D)
+        before = tuple(s.movedim(-2, 0).contiguous() for s in state.tensors)  # (depth, B, D)
         x, after = self.lstm(self.embedding(tokens), before)
-        return self.head(take_rows(x, read)), tuple(s.transpose(0, 1) for s in after)
+        return self.head(take_rows(x, read)), tuple(s.movedim(0, -2) for s in after)

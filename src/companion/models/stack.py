@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -31,6 +32,39 @@ def take_rows(
     if rows is None:
         return x
     return x.gather(-2, rows[..., None].expand(*rows.shape, x.shape[-1]))
+
+
+def linear(
+    x: Float[Tensor, "*B i"], weight: Float[Tensor, "*P o i"], bias: Tensor | None = None
+) -> Float[Tensor, "*B o"]:
+    """W x + b for each row; in a population, whose axis x and W share, each member with its own W.
+
+    >>> two = torch.tensor([[[1.0]], [[10.0]]])  # the W of two members
+    >>> linear(torch.ones(2, 3, 1), two).flatten().tolist()
+    [1.0, 1.0, 1.0, 10.0, 10.0, 10.0]
+    """
+    if weight.ndim == 2:
+        return F.linear(x, weight, bias)
+    rows = x.flatten(1, -2)
+    if bias is None:
+        y = rows @ weight.mT
+    else:
+        y = torch.baddbmm(bias[:, None], rows, weight.mT)
+    return y.unflatten(1, x.shape[1:-1])
+
+
+def lookup(
+    table: Float[Tensor, "*P rows D"], index: Int[Tensor, "*shape"]
+) -> Float[Tensor, "*shape D"]:
+    """Rows of a table; in a population, whose axis both share, each member's rows of its own.
+
+    >>> lookup(torch.tensor([[[5.0], [6.0]], [[7.0], [8.0]]]), torch.tensor([[1], [0]])).flatten()
+    tensor([6., 7.])
+    """
+    if table.ndim == 2:
+        return F.embedding(index, table)
+    first = torch.arange(0, table.shape[0] * table.shape[1], table.shape[1], device=index.device)
+    return F.embedding(index + first.view(-1, *[1] * (index.ndim - 1)), table.flatten(0, 1))
 
 
 def split_heads(x: Float[Tensor, "*B T D"], heads: int) -> Float[Tensor, "*B {heads} T d"]:

@@ -43,14 +43,22 @@ class Attention(MultiHead):
         if state.t:
             k, v = (torch.cat(pair, dim=-2) for pair in zip(state.tensors, (k, v), strict=True))
         mask = visible(rows, x.shape[-2], state.t, x.device)
-        o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (B, H, R, d)
-        return self.output(merge_heads(o)), (k, v)
+        return self.output(merge_heads(attend(q, k, v, mask))), (k, v)
 
     def turn(self, x: Tensor, place: Tensor) -> Tensor:
         """The rows of x turned by their places, at geometric rates from 1 to almost 1/10000."""
         half = self.size // 2
         step = torch.arange(half, dtype=x.dtype, device=x.device) / max(half, 1)
         return rotate(x, place, 10000.0**-step)
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """Softmax attention, (…, H, R, d). PyTorch's fast kernels take four axes, so the members of a
+    population go as further sequences of the batch."""
+    if q.ndim <= 4:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    four = [x if x.ndim <= 4 else x.flatten(0, -4) for x in (q, k, v, mask)]
+    return F.scaled_dot_product_attention(*four).unflatten(0, q.shape[:-3])
 
 
 @register("transformer")
