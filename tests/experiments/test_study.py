@@ -62,7 +62,7 @@ def test_of_equal_accuracies_the_faster_trial_is_better():
 
 
 def test_unknown_scale_is_refused():
-    with pytest.raises(ValueError, match="'huge', expected one of: smoke, laptop, paper"):
+    with pytest.raises(ValueError, match="'huge', expected one of: smoke, laptop, gpu, paper"):
         STUDY.plan("huge")
 
 

@@ -183,7 +183,7 @@ def test_dry_run_says_the_price_and_trains_nothing(tiny, tmp_path, capsys):
 def test_command_line_refuses_unknown_names(tmp_path):
     with pytest.raises(ValueError, match="'figure-9', expected one of: figure-2-index"):
         command("figure-9", "--folder", str(tmp_path))
-    with pytest.raises(ValueError, match="'huge', expected one of: smoke, laptop, paper"):
+    with pytest.raises(ValueError, match="'huge', expected one of: smoke, laptop, gpu, paper"):
         command("figure-2-index", "--preset", "huge", "--folder", str(tmp_path))
 
 

@@ -18,6 +18,7 @@ PAPER_STEPS = 250_000
 PAPER_LENGTHS = (20, 50, 100, 200, 400)
 PAPER_RATES = (1e-2, 5e-3, 1e-3, 5e-4, 1e-4, 5e-5, 1e-6)
 PAPER_WIDTHS = (64, 128, 256, 512)
+GPU_STEPS = 10_000
 ATTENTION = ("transformer", "linear_transformer", "retnet")  # models that have heads
 RECURRENT = ("lstm", "mamba", "dss", "retnet", "linear_transformer")
 
@@ -61,6 +62,12 @@ def figure_2_index(scale: str) -> Trials:
                 yield run, steps
                 if model == "transformer" and N >= 100:
                     yield run.replace(tied=True), steps
+    elif scale == "gpu":
+        for N, model, lr in product((200, 400), ("transformer", *RECURRENT), PAPER_RATES):
+            run = _index(model, N, learning_rate=lr, steps=GPU_STEPS)
+            yield run, GPU_STEPS
+            if model == "transformer":
+                yield run.replace(tied=True), GPU_STEPS
     else:
         for model in ("transformer", *RECURRENT):
             yield from _grid(_index(model, 20))
@@ -76,12 +83,15 @@ def figure_2_dyck(scale: str) -> Trials:
         for model in ("transformer", "lstm", "mamba"):
             yield from _grid(_dyck(model, 1, 64, length=20, schedule="constant"))
         return
-    small = scale == "smoke"
-    for N, (trial, steps) in {20: (600, 600)}.items() if small else DYCK_STEPS.items():
-        for model, depth, width in DYCK_MODELS[:1] if small else DYCK_MODELS:
-            for lr in DYCK_RATES[:1] if small else DYCK_RATES:
-                run = _dyck(model, depth, width, length=N, learning_rate=lr, steps=trial)
-                yield run, steps
+    lengths, models, rates = {
+        "smoke": ({20: (600, 600)}, DYCK_MODELS[:1], DYCK_RATES[:1]),
+        "laptop": (DYCK_STEPS, DYCK_MODELS, DYCK_RATES),
+        "gpu": (dict.fromkeys(PAPER_LENGTHS, (GPU_STEPS,) * 2), DYCK_MODELS, PAPER_RATES),
+    }[scale]
+    for N, (model, depth, width), lr in product(lengths, models, rates):
+        trial, steps = lengths[N]
+        run = _dyck(model, depth, width, length=N, learning_rate=lr, steps=trial)
+        yield run, steps
 
 
 def figure_3(scale: str) -> Trials:
@@ -89,6 +99,7 @@ def figure_3(scale: str) -> Trials:
     widths, lengths, rates, steps = {
         "smoke": ((16,), (20,), (5e-3,), 20),
         "laptop": ((8, 16, 32, 64), (20, 50), (5e-3, 1e-3), 1500),
+        "gpu": ((32, 64, 256), (20, 50, 100), PAPER_RATES, GPU_STEPS),
         "paper": ((32, 64, 256, 512, 1024), PAPER_LENGTHS, PAPER_RATES, PAPER_STEPS),
     }[scale]
     for width, N, lr in product(widths, lengths, rates):
@@ -102,10 +113,11 @@ def figure_4(scale: str) -> Trials:
         for (task, alphabet), model in product(EQUALITY.items(), ("transformer", *RECURRENT)):
             yield from _grid(Run(task=task, alphabet=alphabet, length=20, model=model))
         return
-    small = scale == "smoke"
-    lengths = (20,) if small else (20, 50)
-    rates, steps = (EQUALITY_RATES[:1], 100) if small else (EQUALITY_RATES, 3000)
-    models = EQUALITY_MODELS[2:3] if small else EQUALITY_MODELS
+    lengths, models, rates, steps = {
+        "smoke": ((20,), EQUALITY_MODELS[2:3], EQUALITY_RATES[:1], 100),
+        "laptop": ((20, 50), EQUALITY_MODELS, EQUALITY_RATES, 3000),
+        "gpu": ((20, 50, 100, 200), EQUALITY_MODELS, PAPER_RATES, GPU_STEPS),
+    }[scale]
     for N, (task, alphabet), (model, depth) in product(lengths, EQUALITY.items(), models):
         for lr in rates:
             run = Run(task=task, alphabet=alphabet, length=N, model=model, depth=depth)
@@ -117,6 +129,7 @@ def recall(scale: str) -> Trials:
     lengths, rates, steps = {
         "smoke": ((4,), (5e-3,), 20),
         "laptop": ((8, 16, 32), RECALL_RATES, 2000),
+        "gpu": ((16, 32, 64), PAPER_RATES, GPU_STEPS),
         "paper": ((16, 32, 64, 128), PAPER_RATES, PAPER_STEPS),
     }[scale]
     models = (("transformer", 2), *((model, 1) for model in RECURRENT))
@@ -130,6 +143,7 @@ def state_size(scale: str) -> Trials:
     widths, rates, steps = {
         "smoke": ((16,), (5e-3,), 20),
         "laptop": ((16, 32, 64), (5e-3, 1e-3), 4000),
+        "gpu": ((16, 32, 64, 128, 256), PAPER_RATES, GPU_STEPS),
         "paper": ((16, 32, *PAPER_WIDTHS), PAPER_RATES, PAPER_STEPS),
     }[scale]
     for width, model, lr in product(widths, RECURRENT, rates):
@@ -144,10 +158,15 @@ def languages(scale: str) -> Trials:
     models, tasks, rates, steps = {
         "smoke": (("deltanet_negative",), ("parity",), LANGUAGE_RATES[:1], 20),
         "laptop": (LANGUAGE_MODELS, LANGUAGES, LANGUAGE_RATES, 1000),
+        "gpu": (LANGUAGE_MODELS, LANGUAGES, PAPER_RATES, GPU_STEPS),
         "paper": (LANGUAGE_MODELS, LANGUAGES, PAPER_RATES[:5], 50_000),
     }[scale]
-    small = {"width": 32, "batch": 32, "validate": 300, "evaluate": 1000}
-    sizes = {"width": 512, "depth": 2, "heads": 8} if scale == "paper" else small
+    sizes = {
+        "smoke": {"width": 32, "batch": 32, "validate": 300, "evaluate": 1000},
+        "laptop": {"width": 32, "batch": 32, "validate": 300, "evaluate": 1000},
+        "gpu": {"width": 64},
+        "paper": {"width": 512, "depth": 2, "heads": 8},
+    }[scale]
     for task, model, lr in product(tasks, models, rates):
         run = Run(task=task, alphabet=LANGUAGES[task], length=50, model=model, positions="none")
         yield run.replace(learning_rate=lr, steps=steps, **sizes), steps

@@ -1,9 +1,10 @@
-"""A study: the runs behind one figure, at three scales.
+"""A study: the runs behind one figure, at four scales.
 
 | scale  | for                                                                     |
 |--------|-------------------------------------------------------------------------|
 | smoke  | tests and live cells: seconds per run                                   |
 | laptop | the stored results: minutes per run, three seeds                        |
+| gpu    | one GPU and an hour or two: longer sequences, the rates of Appendix H   |
 | paper  | the grid of Appendix H, for a cluster                                   |
 
 A study first tries every learning rate with seed 0, the same rates for every architecture, and
@@ -20,7 +21,7 @@ from companion.experiments.result import Result
 from companion.experiments.run import Run
 
 SEEDS = (0, 1, 2)
-SCALES = ("smoke", "laptop", "paper")
+SCALES = ("smoke", "laptop", "gpu", "paper")
 Trials = Callable[[str], Iterable[tuple[Run, int]]]
 
 
@@ -42,7 +43,7 @@ class Study:
     def plan(self, scale: str) -> Callable[[list[Result]], list[Run]]:
         """A function from the results so far to the runs wanted, for `sweep`.
 
-        Raises ValueError for a scale that is none of smoke, laptop, paper.
+        Raises ValueError for a scale that is none of smoke, laptop, gpu, paper.
         """
         if scale not in SCALES:
             raise ValueError(f"got preset {scale!r}, expected one of: {', '.join(SCALES)}")
