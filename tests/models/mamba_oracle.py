@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from companion.models import ModelConfig, State, build
+from companion.models.scan import published_scan, seg_scan
 
 SIZES = ((64, 16), (40, 5))  # width and state size
 BATCH, LENGTH = 3, 37
@@ -64,7 +65,32 @@ def compare(published, width, state_size):
         h, past = ours(inputs[0], state, None)[1]
         close(h, ssm.mT, 1e-5)
         close(past, conv[..., 1:].mT, 1e-5)  # theirs keeps one more input, which it never uses
-    print("state")
+    print("state", end=" ")
+    compare_scans(width // 4, state_size)
+
+
+def compare_scans(channels, n):
+    """`published_scan` around the reference in the place of the CUDA kernels, by members too."""
+    import mamba_ssm.ops.selective_scan_interface as interface
+
+    interface.selective_scan_fn = interface.selective_scan_ref
+    for members, batch in (((), (BATCH,)), ((2, 1), (2, BATCH))):
+        shapes = [(LENGTH, *batch, size) for size in (channels, channels, n, n)]
+        dt, u, B, C = (torch.randn(shape) for shape in shapes)
+        A, h = -torch.rand(*members, n, channels), torch.zeros(*batch, n, channels)
+        inputs = [x.requires_grad_() for x in (dt.abs(), u, A, B, C)]
+        (y, end), (y_ref, end_ref) = seg_scan(*inputs, h), published_scan(*inputs, h)
+        close(y, y_ref, 1e-5)
+        close(end, end_ref, 1e-5)
+        weight = torch.randn_like(y)
+        pairs = [torch.autograd.grad((x * weight).sum(), inputs) for x in (y, y_ref)]
+        for ours, theirs in zip(*pairs, strict=True):
+            close(ours, theirs, 1e-5)
+    try:
+        published_scan(*inputs, h + 1)
+    except ValueError as error:
+        assert "got a first state that is not zero" in str(error)
+        print("scans")
 
 
 def close(a, b, tolerance):

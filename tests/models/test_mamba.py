@@ -22,8 +22,8 @@ def test_equals_mamba_ssm():
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "64 16 weights answers gradients state",
-        "40 5 weights answers gradients state",
+        "64 16 weights answers gradients state scans",
+        "40 5 weights answers gradients state scans",
     ]
 
 

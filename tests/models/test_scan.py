@@ -6,7 +6,8 @@ import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from companion.models import scan
-from companion.models.scan import causal_conv, plain_scan, seg_scan
+from companion.models.scan import causal_conv, choose_scan, plain_scan, seg_scan
+from companion.models.triton_scan import triton_scan
 
 LENGTHS = (0, 1, 2, 3, 4, 5, 63, 64, 65)
 
@@ -40,6 +41,28 @@ def test_equals_the_plain_loop_with_gradients(length, batch):
     inputs = draw(length, batch=batch)
     fast, plain = results(seg_scan, inputs), results(plain_scan, inputs)
     torch.testing.assert_close(fast, plain, rtol=1e-12, atol=1e-12)
+
+
+def in_members(form, inputs):
+    """What `form` gives for each member of a population alone, put together again."""
+    alone = []
+    for i in range(inputs[-1].shape[0]):
+        dt, u, A, B, C, h = inputs
+        alone.append(form(dt[:, i], u[:, i], A[i, 0], B[:, i], C[:, i], h[i]))
+    ys, hs = zip(*alone, strict=True)
+    return torch.stack(ys, 1), torch.stack(hs)
+
+
+@pytest.mark.parametrize("form", [seg_scan, plain_scan])
+@pytest.mark.parametrize("members", [1, 3])
+def test_population_is_its_members(form, members):
+    for length in (1, 4, 9):
+        dt, u, A, B, C, h = draw(length, batch=(members, 2))
+        rates = torch.stack([(i + 1) * A.detach() for i in range(members)])[:, None]
+        inputs = [dt, u, rates.requires_grad_(), B, C, h]
+        together = results(form, inputs)
+        alone = results(lambda *x: in_members(form, x), inputs)
+        torch.testing.assert_close(together, alone, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("segment", [1, 2, 7, 100])
@@ -114,3 +137,53 @@ def test_convolution_equals_that_of_torch(length):
     torch.testing.assert_close(ours, torchs)
     pairs = [torch.autograd.grad(y.square().sum(), inputs) for y in (ours, torchs)]
     torch.testing.assert_close(*pairs)
+
+
+def test_convolution_of_a_population_is_that_of_its_members():
+    rng = torch.Generator().manual_seed(1)
+    shapes = ((8, 3, 2, 5), (4, 3, 1, 5), (3, 1, 5))
+    inputs = [torch.randn(s, generator=rng, dtype=torch.float64).requires_grad_() for s in shapes]
+    x, weight, bias = inputs
+    together = causal_conv(*inputs)
+    alone = [causal_conv(x[:, i], weight[:, i, 0], bias[i, 0]) for i in range(3)]
+    pairs = [
+        torch.autograd.grad(sum(y.square().sum() for y in ys), inputs) for ys in (together, alone)
+    ]
+    torch.testing.assert_close(*pairs, rtol=1e-12, atol=1e-12)
+
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+SET = "COMPANION_SCAN={} is set"
+CHOICES = [
+    ("", CPU, "triton", seg_scan, "the device is no CUDA GPU"),
+    ("", CUDA, "triton", triton_scan, "a CUDA GPU, and Triton is installed"),
+    ("", CUDA, None, seg_scan, "a CUDA GPU, but Triton is not installed"),
+    ("segments", CUDA, "triton", seg_scan, SET.format("segments")),
+    ("triton", CUDA, "triton", triton_scan, SET.format("triton")),
+    ("mamba-ssm", CUDA, "selective_scan_cuda", scan.published_scan, SET.format("mamba-ssm")),
+]
+
+
+@pytest.mark.parametrize(("wanted", "device", "there", "run", "reason"), CHOICES)
+def test_which_scan_and_why(wanted, device, there, run, reason, monkeypatch):
+    monkeypatch.setenv("COMPANION_SCAN", wanted)
+    monkeypatch.setattr(scan, "_installed", lambda module: module == there)
+    assert choose_scan(device) == (run, reason)
+
+
+REFUSED = [
+    ("Triton", CUDA, "got COMPANION_SCAN='Triton', expected one of: segments, triton, mamba-ssm"),
+    ("triton", CPU, "got COMPANION_SCAN=triton on cpu, expected cuda and the module triton"),
+    ("triton", CUDA, "got COMPANION_SCAN=triton on cuda, expected cuda and the module triton"),
+    ("mamba-ssm", CUDA, "expected cuda and the module selective_scan_cuda, or COMPANION_SCAN=seg"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "device", "message"), REFUSED)
+def test_refuses_a_scan_that_cannot_run(wanted, device, message, monkeypatch):
+    monkeypatch.setenv("COMPANION_SCAN", wanted)
+    monkeypatch.setattr(scan, "_installed", lambda module: False)
+    with pytest.raises(ValueError, match=message):
+        choose_scan(device)

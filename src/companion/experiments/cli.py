@@ -83,6 +83,6 @@ def price(study: Study, scale: str, folder: Path) -> str:
     ]
     for gpu in PEAK:
         hours = gpu_hours(alone, gpu), gpu_hours(groups, gpu)
-        lines.append(f"{gpu:>12}  {hours[0]:10.1f}  {hours[1]:10.1f}")
+        lines.append(f"{gpu:>12}  {hours[0]:10.2f}  {hours[1]:10.2f}")
     lines.append("Counted: operations and FLOPs of a step. Estimated: how fast a GPU does them.")
     return "\n".join(lines)

@@ -12,12 +12,13 @@ A population has the FLOPs of all its members, but hardly more operations than o
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -25,10 +26,13 @@ from companion.experiments.device import Device, choose_device, cpu_settings
 from companion.experiments.run import Run
 from companion.experiments.step import WARM_UP
 from companion.experiments.training import Training
+from companion.models import mamba
+from companion.models.scan import Scan
 
 LAUNCH = 3e-6  # seconds for one operation in a CUDA graph, estimated
 UTILISED = 0.3  # share of the peak that small matrices reach, estimated
 PEAK = {"T4": 8.1e12, "A100": 19.5e12, "H100, H200": 67e12}  # FLOP/s in float32, makers' sheets
+NARROW = 16  # coordinates of a model whose operations are counted
 VIEWS = ("view", "reshape", "transpose", "permute", "expand", "slice", "select", "split", "t",
          "unsqueeze", "squeeze", "alias", "detach", "as_strided", "unbind", "chunk",
          "_unsafe_view")  # fmt: skip
@@ -50,19 +54,22 @@ def cost(run: Run, *, members: int = 1) -> Cost:
     >>> deep == cost(run.replace(depth=9)).operations - cost(run.replace(depth=8)).operations
     True
 
-    Operations do not depend on the batch, nor on how many members a population has, and FLOPs are
-    proportional to both; both grow by the same amount with every further layer, so two and three
-    layers tell of all.
+    Operations do not depend on width and batch, nor on how many members a population has, and FLOPs
+    are proportional to batch and members; both grow by the same amount with every further layer, so
+    one and two layers tell of all. Mamba's scan counts as the kernels that it is on a GPU.
     """
     setting = run.replace(seed=0, learning_rate=1e-3, steps=1, heads=1, batch=1, validate=1)
-    size = min(members, 2)
-    if run.depth <= 3:
-        counted = _count(setting, size)
-    else:
-        two, three = (_count(setting.replace(depth=depth), size) for depth in (2, 3))
-        more = run.depth - 2
-        counted = Cost(*(a + more * (b - a) for a, b in zip(two, three, strict=True)))
-    return Cost(counted.operations, counted.flops * run.batch * members // size)
+    narrow = setting if run.positions == "one-hot" else setting.replace(width=NARROW)
+
+    def in_layers(count: Callable[[int], int]) -> int:
+        if run.depth <= 2:
+            return count(run.depth)
+        return count(1) + (run.depth - 1) * (count(2) - count(1))
+
+    return Cost(
+        in_layers(lambda depth: _operations(narrow.replace(depth=depth), min(members, 2))),
+        in_layers(lambda depth: _flops(setting.replace(depth=depth))) * run.batch * members,
+    )
 
 
 def gpu_hours(groups: Iterable[Sequence[Run]], gpu: str) -> float:
@@ -127,18 +134,52 @@ class _Operations(TorchDispatchMode):
 
 
 @cache
-def _count(run: Run, members: int) -> Cost:
+def _operations(run: Run, members: int) -> int:
+    training = _warm(run, members)
+    with _Operations() as operations, _scan_as_kernels():
+        training.advance(1)
+    symbols = training.task.max_len
+    return operations.count + sum(6 * symbols * m.num_layers for m in _lstms(training.model))
+
+
+@cache
+def _flops(run: Run) -> int:
+    training = _warm(run, 1)
+    with FlopCounterMode(display=False) as flops, _scan_as_kernels():
+        training.advance(1)
+    symbols, total = training.task.max_len, flops.get_total_flops()
+    for lstm in _lstms(training.model):
+        products = 2 * 4 * lstm.hidden_size * (lstm.input_size + lstm.hidden_size)
+        total += 3 * products * symbols * lstm.num_layers
+    return total
+
+
+def _warm(run: Run, members: int) -> Training:
+    """A training that has taken a step: the optimiser makes its moments at the first."""
     runs = [run.replace(seed=seed) for seed in range(members)]
-    training = Training(runs, Device(torch.device("cpu"), torch.float32, "operations are counted"))
-    training.advance(1)  # the optimiser makes its moments at the first step
-    with FlopCounterMode(display=False) as flops:
+    place = Device(torch.device("cpu"), torch.float32, "operations are counted")
+    training = Training(runs, place)
+    with _scan_as_kernels():
         training.advance(1)
-    with _Operations() as operations:
-        training.advance(1)
-    steps, extra = training.task.max_len, [0, 0]
-    for module in training.model.modules():
-        if type(module) is nn.LSTM:  # one operation on a CPU; on a GPU one kernel a symbol
-            products = 2 * 4 * module.hidden_size * (module.input_size + module.hidden_size)
-            extra[0] += 3 * 2 * steps * module.num_layers
-            extra[1] += 3 * products * steps * module.num_layers
-    return Cost(operations.count + extra[0], flops.get_total_flops() + extra[1])
+    return training
+
+
+def _lstms(model: nn.Module) -> list[nn.LSTM]:
+    """PyTorch's own: one operation on a CPU; on a GPU one kernel a symbol, three times for both
+    directions of both products."""
+    return [module for module in model.modules() if type(module) is nn.LSTM]
+
+
+@contextmanager
+def _scan_as_kernels() -> Iterator[None]:
+    """Inside, Mamba's scan takes as many operations as it has kernels, and computes nothing."""
+
+    def kernel(dt: Tensor, u: Tensor, A: Tensor, B: Tensor, C: Tensor, h: Tensor):
+        return dt * u + (B * C).sum(-1, keepdim=True), h * A
+
+    chosen = mamba.choose_scan
+    mamba.choose_scan = lambda device: Scan(kernel, "operations are counted")
+    try:
+        yield
+    finally:
+        mamba.choose_scan = chosen

@@ -31,6 +31,7 @@ EQUALITY = {"eq-random": 2, "eq-one": 1024, "eq-ncp": 1024}  # task: symbols
 EQUALITY_RATES = (5e-3, 1e-3, 3e-4)
 EQUALITY_MODELS = (("transformer", 1), ("transformer", 2), ("lstm", 1), ("dss", 1), ("mamba", 1))
 RECALL_RATES = (5e-3, 1e-3)
+RECALL_MODELS = (("transformer", 2), *((model, 1) for model in RECURRENT))
 LANGUAGES = {"parity": 2, "aa-star": 1, "abab-star": 2, "dyck-1": 2, "reset-dyck-1": 3,
              "shuffle-2": 4, "counter-2": 2, "counter-3": 3}  # language: symbols  # fmt: skip
 LANGUAGE_MODELS = ("lstm", "quasi_lstm", "transformer", "linear_transformer", "linear_unnormalised",
@@ -132,9 +133,24 @@ def recall(scale: str) -> Trials:
         "gpu": ((16, 32, 64), PAPER_RATES, GPU_STEPS),
         "paper": ((16, 32, 64, 128), PAPER_RATES, PAPER_STEPS),
     }[scale]
-    models = (("transformer", 2), *((model, 1) for model in RECURRENT))
-    for N, (model, depth), lr in product(lengths, models, rates):
+    for N, (model, depth), lr in product(lengths, RECALL_MODELS, rates):
         run = Run(task="mqar", length=N, alphabet=max(64, N), model=model, depth=depth)
+        yield run.replace(learning_rate=lr, steps=steps, embedding_std=1.0), steps
+
+
+def nearest_neighbor(scale: str) -> Trials:
+    """Nearest neighbour among corners of a cube: the same models as for recall.
+
+    The fewer of all corners are labelled, the fewer queries are exact matches.
+    """
+    alphabets, rates, steps = {
+        "smoke": ((16,), (5e-3,), 20),
+        "laptop": ((16, 64), RECALL_RATES, 2000),
+        "gpu": ((16, 64, 256, 1024), PAPER_RATES, GPU_STEPS),
+        "paper": ((16, 64, 256, 1024), PAPER_RATES, PAPER_STEPS),
+    }[scale]
+    for alphabet, (model, depth), lr in product(alphabets, RECALL_MODELS, rates):
+        run = Run(task="nearest-neighbor", length=8, alphabet=alphabet, model=model, depth=depth)
         yield run.replace(learning_rate=lr, steps=steps, embedding_std=1.0), steps
 
 
@@ -198,6 +214,7 @@ STUDIES = {
         Study("figure-3", "Figure 3: Index Lookup, Mamba of different widths", figure_3),
         Study("figure-4", "Figure 4: Equality", figure_4),
         Study("recall", "Beyond the paper: associative recall", recall),
+        Study("nearest-neighbor", "Beyond the paper: nearest neighbour", nearest_neighbor),
         Study("languages", "Formal languages (Irie et al. 2023)", languages),
         Study("state-size", "Beyond the paper: accuracy against the bits of a state", state_size),
     )

@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from companion.models.base import ModelConfig, State, register
-from companion.models.scan import causal_conv, seg_scan
-from companion.models.stack import Mixer, Stack, take_rows
+from companion.models.scan import causal_conv, choose_scan
+from companion.models.stack import Mixer, Stack, linear, take_rows
 
 STATE = 16  # N unless told otherwise
 EXPAND = 2  # channels per coordinate: E = 2 D
@@ -28,7 +28,11 @@ DT_MIN, DT_MAX = 1e-3, 1e-1  # step sizes before training, evenly spread in the 
 
 
 class SelectiveScan(Mixer):
-    """State: h (B, N, E), and what the convolution saw of the last three symbols, (B, 3, E)."""
+    """State: h (B, N, E), and what the convolution saw of the last three symbols, (B, 3, E).
+
+    Inside, time comes before the batch: a step is one piece of memory. In a population P comes
+    before both, as linear layers want it, and the scan gets a view with time first.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -55,16 +59,37 @@ class SelectiveScan(Mixer):
         self, x: Tensor, state: State, rows: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         h, past = state.tensors
-        W_u, W_z = self.in_proj.weight.chunk(2)
-        x = x.movedim(-2, 0)  # (T, B, D), here time is first: a step is one piece of memory
-        seen = torch.cat([past.movedim(-2, 0), F.linear(x, W_u)])
-        u = F.silu(causal_conv(seen, self.conv1d.weight[:, 0].mT, self.conv1d.bias))
+        W_u, W_z = self.in_proj.weight.chunk(2, dim=-2)
+        x = _swap(x)  # (T, B, D)
+        seen = torch.cat([_swap(past), linear(x, W_u)], dim=-3)
+        u = F.silu(self._convolve(seen))
         dt, B, C = self.x_proj(u).split((self.rank, self.n, self.n), dim=-1)
-        y, h = seg_scan(F.softplus(self.dt_proj(dt)), u, -self.A_log.exp().mT, B, C, h)
+        y, h = self._scan(F.softplus(self.dt_proj(dt)), u, B, C, h)
         if rows is not None:
-            x, u, y = (take_rows(part.movedim(0, -2), rows).movedim(-2, 0) for part in (x, u, y))
-        out = self.out_proj(torch.addcmul(y, self.D, u) * F.silu(F.linear(x, W_z)))
-        return out.movedim(0, -2), (h, seen[-(WINDOW - 1) :].movedim(0, -2))
+            x, u, y = (_swap(take_rows(_swap(part), rows)) for part in (x, u, y))
+        y = torch.addcmul(y, self.D[..., None, None, :], u)
+        out = self.out_proj(y * F.silu(linear(x, W_z)))
+        return _swap(out), (h, _swap(seen[..., 1 - WINDOW :, :, :]))
+
+    def _convolve(self, seen: Tensor) -> Tensor:
+        """From (…, 3 + T, B, E) to (…, T, B, E)."""
+        weight = self.conv1d.weight[..., 0, :].movedim(-1, 0)  # (4, E) or (4, P, E)
+        bias = self.conv1d.bias
+        y = causal_conv(seen.movedim(-3, 0), weight[..., None, :], bias[..., None, :])
+        return y.movedim(0, -3)
+
+    def _scan(
+        self, dt: Tensor, u: Tensor, B: Tensor, C: Tensor, h: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        A = -self.A_log.exp().mT[..., None, :, :]  # (1, N, E) or (P, 1, N, E)
+        dt, u, B, C = (x.movedim(-3, 0) for x in (dt, u, B, C))
+        y, h = choose_scan(dt.device).run(dt, u, A, B, C, h)
+        return y.movedim(0, -3), h
+
+
+def _swap(x: Tensor) -> Tensor:
+    """(…, B, T, D) to (…, T, B, D), and back."""
+    return x.transpose(-3, -2)
 
 
 class MambaBlock(nn.Module):

@@ -9,16 +9,28 @@
 | A      | (N, E)            | rates, negative: all decays lie between 0 and 1    |
 | B, C   | (T, …, N)         | how each symbol writes to, and reads from, N       |
 
+In a population the other arguments are (T, P, B, …), h is (P, B, N, E) and A (P, 1, N, E).
+
 Written with torch's own operations and autograd, each step would leave several arrays of h's size
 behind for the backward pass. Here the forward pass keeps h only at the start of each segment of
 `SEGMENT` steps; the backward pass computes a segment again and walks it from its end. All work is
 done in place, on arrays of the size of h, whose last axis is long. Decays are multiplied one after
 another, never divided or summed up in logarithms: exp(dt A) can be too small for any number format.
+
+That is hundreds of small operations. On a CUDA GPU two kernels do all of it (`triton_scan`);
+`choose_scan` decides, and the environment variable `COMPANION_SCAN` (segments, triton, mamba-ssm)
+overrides.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
+import importlib.util
 import math
+import os
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -26,12 +38,53 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 SEGMENT = 4  # steps computed again at a time; more keep fewer h in all, but more at a time
+NEEDS = {"segments": None, "triton": "triton", "mamba-ssm": "selective_scan_cuda"}  # modules
+
+
+class Scan(NamedTuple):
+    """A decision and its reason, one sentence to print."""
+
+    run: Callable[..., tuple[Tensor, Tensor]]
+    reason: str
+
+
+def choose_scan(device: torch.device) -> Scan:
+    """Triton's kernels on a CUDA GPU if the package is there, else `seg_scan`, which runs anywhere.
+
+    >>> choose_scan(torch.device("cpu")).reason
+    'the device is no CUDA GPU'
+
+    Raises ValueError if COMPANION_SCAN names no scan, or one that cannot run here.
+    """
+    wanted = os.environ.get("COMPANION_SCAN", "")
+    if wanted not in ("", *NEEDS):
+        raise ValueError(f"got COMPANION_SCAN={wanted!r}, expected one of: {', '.join(NEEDS)}")
+    if wanted == "segments":
+        return Scan(seg_scan, f"COMPANION_SCAN={wanted} is set")
+    if not wanted and device.type != "cuda":
+        return Scan(seg_scan, "the device is no CUDA GPU")
+    if not wanted and not _installed("triton"):
+        return Scan(seg_scan, "a CUDA GPU, but Triton is not installed")
+    if device.type != "cuda" or not _installed(NEEDS[wanted or "triton"]):
+        need = f"expected cuda and the module {NEEDS[wanted]}, or COMPANION_SCAN=segments"
+        raise ValueError(f"got COMPANION_SCAN={wanted} on {device.type}, {need}")
+    reason = f"COMPANION_SCAN={wanted} is set" if wanted else "a CUDA GPU, and Triton is installed"
+    if wanted == "mamba-ssm":
+        return Scan(published_scan, reason)
+    from companion.models.triton_scan import triton_scan  # only now: importing Triton takes time
+
+    return Scan(triton_scan, reason)
+
+
+@functools.cache
+def _installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
 
 
 def seg_scan(
     dt: Float[Tensor, "T *B E"],
     u: Float[Tensor, "T *B E"],
-    A: Float[Tensor, "N E"],
+    A: Float[Tensor, "*P N E"],
     B: Float[Tensor, "T *B N"],
     C: Float[Tensor, "T *B N"],
     h: Float[Tensor, "*B N E"],
@@ -47,10 +100,10 @@ def seg_scan(
 
 
 def causal_conv(
-    x: Float[Tensor, "seen *B E"], weight: Float[Tensor, "K E"], bias: Float[Tensor, " E"]
+    x: Float[Tensor, "seen *B E"], weight: Float[Tensor, "K *P E"], bias: Float[Tensor, "*P E"]
 ) -> Float[Tensor, "T *B E"]:
     """y_t = bias + Σ_i weight_i ∘ x_{t+i}, one y less than K short of x: each channel convolved
-    with its own K weights.
+    with its own K weights. In a population x is (…, P, B, E) and the weights (K, P, 1, E).
 
     >>> x, weight = torch.tensor([[5.0], [1.0], [2.0]]), torch.tensor([[1.0], [10.0]])
     >>> causal_conv(x, weight, torch.zeros(1)).tolist()
@@ -62,7 +115,7 @@ def causal_conv(
 def plain_scan(
     dt: Float[Tensor, "T *B E"],
     u: Float[Tensor, "T *B E"],
-    A: Float[Tensor, "N E"],
+    A: Float[Tensor, "*P N E"],
     B: Float[Tensor, "T *B N"],
     C: Float[Tensor, "T *B N"],
     h: Float[Tensor, "*B N E"],
@@ -73,6 +126,37 @@ def plain_scan(
         h = torch.exp(dt_t[..., None, :] * A) * h + B_t[..., None] * (dt_t * u_t)[..., None, :]
         rows.append((C_t[..., None] * h).sum(-2))
     return torch.stack(rows) if rows else u, h
+
+
+def published_scan(
+    dt: Float[Tensor, "T *B E"],
+    u: Float[Tensor, "T *B E"],
+    A: Float[Tensor, "*P N E"],
+    B: Float[Tensor, "T *B N"],
+    C: Float[Tensor, "T *B N"],
+    h: Float[Tensor, "*B N E"],
+) -> tuple[Float[Tensor, "T *B E"], Float[Tensor, "*B N E"]]:
+    """The same by the CUDA kernels of mamba-ssm, in float32, member by member in a population.
+
+    They take no first state and give no gradient of the last one, so it comes back detached.
+
+    Raises ValueError if h is not zero. To know, the CPU waits for the GPU; this is left out only
+    while a CUDA graph is captured, which repeats what has run before.
+    """
+    kernel = importlib.import_module("mamba_ssm.ops.selective_scan_interface").selective_scan_fn
+    captured = h.is_cuda and torch.cuda.is_current_stream_capturing()
+    if not captured and bool(h.any()):
+        raise ValueError("got a first state that is not zero, expected zeros for mamba-ssm's scan")
+    members = A.shape[:-2].numel()
+
+    def last_to_first(x: Tensor) -> Tensor:  # (T, …, E) to (P, B, E, T)
+        return x.reshape(len(x), members, -1, x.shape[-1]).permute(1, 2, 3, 0).contiguous()
+
+    rates = A.reshape(members, *A.shape[-2:]).mT.contiguous()  # (P, E, N)
+    each = zip(*map(last_to_first, (u, dt)), rates, *map(last_to_first, (B, C)), strict=True)
+    ys, ends = zip(*(kernel(*member, return_last_state=True) for member in each), strict=True)
+    y = torch.stack(ys).permute(3, 0, 1, 2)  # (T, P, B, E)
+    return y.reshape(u.shape), torch.stack(ends).mT.reshape(h.shape).detach()
 
 
 class _SegmentScan(torch.autograd.Function):
@@ -125,6 +209,7 @@ class _Convolution(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, bias):
         ctx.save_for_backward(x, weight)
+        ctx.bias = bias.shape
         length, first = len(x) - len(weight) + 1, weight[0]
         y = torch.addcmul(bias, x[:length], first)
         for i, w in enumerate(weight[1:], start=1):
@@ -139,8 +224,8 @@ class _Convolution(torch.autograd.Function):
         for i, w in enumerate(weight):
             dx[i : i + len(dy)].addcmul_(dy, w)
             torch.mul(dy, x[i : i + len(dy)], out=product)
-            d_weight[i] = product.flatten(0, -2).sum(0)
-        return dx, d_weight, dy.flatten(0, -2).sum(0)
+            d_weight[i] = product.sum_to_size(w.shape)
+        return dx, d_weight, dy.sum_to_size(ctx.bias)
 
 
 def _steps(rows: tuple[Tensor, ...], columns: tuple[Tensor, ...]) -> zip:
