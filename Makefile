@@ -19,11 +19,15 @@ serve: book  ## build, then serve the pages on http://localhost:$(PORT)
 	@echo "http://localhost:$(PORT)"
 	@.venv/bin/python -m http.server --directory _build/html $(PORT)
 
+benchmark: environment  ## time training steps beside others, 15 minutes (options in ARGS)
+	@.venv/bin/python benchmarks/compare.py $(ARGS)
+	@.venv/bin/python benchmarks/grid.py
+
 clean:  ## remove everything that was built (not the environment)
 	rm -rf _build
 
 environment:
 	@$(PYTHON) tools/environment.py
 
-.PHONY: help book test tidy serve clean environment
+.PHONY: help book test tidy serve benchmark clean environment
 .DEFAULT_GOAL := help

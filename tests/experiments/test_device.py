@@ -1,9 +1,17 @@
 """Device, number format and threads are decided in one place, with a reason."""
 
+import platform
+import resource
+
 import pytest
 import torch
 
-from companion.experiments.device import choose_device, choose_threads, cpu_settings
+from companion.experiments.device import (
+    choose_device,
+    choose_threads,
+    cpu_settings,
+    keep_memory,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +73,15 @@ def test_impossible_number_of_threads_is_refused(monkeypatch, wanted):
     monkeypatch.setenv("COMPANION_THREADS", wanted)
     with pytest.raises(ValueError, match=f"'{wanted}', expected a positive integer"):
         choose_threads()
+
+
+def test_memory_that_is_freed_is_used_again_where_the_system_can_be_told():
+    assert keep_memory() == (platform.libc_ver()[0] == "glibc")
+
+    def cleared_pages():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        torch.ones(2**24)  # 64 MB, 16,384 pages
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    if keep_memory():  # one of the first may still not fit into what has been freed
+        assert min(cleared_pages() for _ in range(5)) < 1_000

@@ -42,7 +42,8 @@ class Attention(MultiHead):
             k = self.turn(k, place)
         if state.t:
             k, v = (torch.cat(pair, dim=-2) for pair in zip(state.tensors, (k, v), strict=True))
-        mask = visible(rows, x.shape[-2], state.t, x.device)
+        whole = rows is None and not state.t  # then the mask is one that kernels know
+        mask = None if whole else visible(rows, x.shape[-2], state.t, x.device)
         return self.output(merge_heads(attend(q, k, v, mask))), (k, v)
 
     def turn(self, x: Tensor, place: Tensor) -> Tensor:
@@ -52,13 +53,14 @@ class Attention(MultiHead):
         return rotate(x, place, 10000.0**-step)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    """Softmax attention, (…, H, R, d). PyTorch's fast kernels take four axes, so the members of a
-    population go as further sequences of the batch."""
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax attention, (…, H, R, d), of row r to keys 0 … r without a mask. PyTorch's fast
+    kernels take four axes, so the members of a population go as further sequences of the batch."""
     if q.ndim <= 4:
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    four = [x if x.ndim <= 4 else x.flatten(0, -4) for x in (q, k, v, mask)]
-    return F.scaled_dot_product_attention(*four).unflatten(0, q.shape[:-3])
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
+    four = [x if x is None or x.ndim <= 4 else x.flatten(0, -4) for x in (q, k, v, mask)]
+    o = F.scaled_dot_product_attention(*four, is_causal=mask is None)
+    return o.unflatten(0, q.shape[:-3])
 
 
 @register("transformer")
