@@ -109,7 +109,7 @@ def agreement_of_steps(name: str) -> dict[str, float]:
     """Losses of steps as they are, and of the same from a graph where there can be one."""
     run = Run(task="index-lookup", length=20, model=name, steps=50, validate=4)
     runs, losses = [run.replace(seed=seed) for seed in SEEDS], {}
-    chosen = choose_execution(choose_device().device)
+    chosen = choose_execution(choose_device().device, together=True)
     for mode in ("eager", chosen.mode):
         training = Training(runs, choose_device())
         execution = chosen._replace(mode=mode)

@@ -98,7 +98,9 @@ def together(name: str, sizes: Sizes, device: str, members: int) -> Step:
     data = alone if members == 1 else Batch(*(torch.stack([x] * members) for x in alone))
     rates = torch.full(() if members == 1 else (members,), 1e-3, device=device)
     optimizer = PopulationAdam(model.parameters(), rates)
-    return Step(model, optimizer, lambda: data, [], choose_execution(torch.device(device)))
+    return Step(
+        model, optimizer, lambda: data, [], choose_execution(torch.device(device), together=True)
+    )
 
 
 def in_turns(steps: dict[str, Callable], device: str, rounds: int) -> dict[str, dict]:

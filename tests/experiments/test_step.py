@@ -10,8 +10,9 @@ from companion.experiments.training import Training
 from companion.models import MODELS, SequenceModel
 
 CPU = Device(torch.device("cpu"), torch.float32, "a test")
-# Operations whose result, or its shape, the host must wait for.
-WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero", "equal")
+# Operations whose result, or its shape, the host must wait for, and copies of a number it has.
+WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero", "equal",
+           "lift_fresh")  # fmt: skip
 
 
 class Watch(TorchDispatchMode):
@@ -83,16 +84,20 @@ def test_the_same_for_every_model(model, watched):
 
 def test_execution_is_chosen_by_the_device_and_can_be_told(monkeypatch):
     monkeypatch.delenv("COMPANION_STEP", raising=False)
-    assert choose_execution(torch.device("cpu")).mode == "eager"
-    assert choose_execution(torch.device("cuda")).mode == "graph"
+    for device, together, mode in (
+        ("cpu", True, "eager"),
+        ("cuda", True, "graph"),
+        ("cuda", False, "eager"),
+    ):
+        assert choose_execution(torch.device(device), together=together).mode == mode
     monkeypatch.setenv("COMPANION_STEP", "compile")
-    assert choose_execution(torch.device("cpu")).mode == "compile"
+    assert choose_execution(torch.device("cpu"), together=True).mode == "compile"
     monkeypatch.setenv("COMPANION_STEP", "graph")
     with pytest.raises(ValueError, match="'graph' on cpu, expected a CUDA GPU"):
-        choose_execution(torch.device("cpu"))
+        choose_execution(torch.device("cpu"), together=True)
     monkeypatch.setenv("COMPANION_STEP", "fast")
     with pytest.raises(ValueError, match="'fast', expected one of: eager, graph, compile"):
-        choose_execution(torch.device("cuda"))
+        choose_execution(torch.device("cuda"), together=False)
 
 
 def test_loss_of_each_member_is_the_one_it_has_alone():

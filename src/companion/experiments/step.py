@@ -25,7 +25,7 @@ WARM_UP = 3  # steps taken before a graph is captured: kernels are chosen and me
 class Execution(NamedTuple):
     """How steps are executed, and why: one sentence to print.
 
-    >>> print(choose_execution(torch.device("cpu")))
+    >>> print(choose_execution(torch.device("cpu"), together=True))
     eager: on a CPU arithmetic takes the time, and compiling more than it saves
     """
 
@@ -36,8 +36,9 @@ class Execution(NamedTuple):
         return f"{self.mode}: {self.reason}"
 
 
-def choose_execution(device: torch.device) -> Execution:
-    """A CUDA graph on a CUDA GPU, else one operation after another; COMPANION_STEP overrides.
+def choose_execution(device: torch.device, *, together: bool) -> Execution:
+    """A CUDA graph for populations on a CUDA GPU, which `together` says, else one operation after
+    another; COMPANION_STEP overrides.
 
     "compile" hands the model to `torch.compile`; it is never chosen by itself, since it takes half
     a minute or more for each model and length.
@@ -52,11 +53,12 @@ def choose_execution(device: torch.device) -> Execution:
         raise ValueError(f"got COMPANION_STEP='graph' on {device.type}, expected a CUDA GPU")
     if wanted:
         return Execution(wanted, f"COMPANION_STEP={wanted} is set")
-    if graphs:
+    if graphs and together:
         return Execution("graph", "on a GPU starting the operations one by one takes the time")
-    return Execution(
-        "eager", "on a CPU arithmetic takes the time, and compiling more than it saves"
-    )
+    if graphs:
+        return Execution("eager", "a single run is short; populations take a CUDA graph")
+    reason = "on a CPU arithmetic takes the time, and compiling more than it saves"
+    return Execution("eager", reason)
 
 
 class Step:
@@ -114,8 +116,14 @@ class Step:
         self.graph = torch.cuda.CUDAGraph()
         for rng in self.generators:
             self.graph.register_generator_state(rng)
-        with torch.cuda.graph(self.graph):
-            self.loss = self.take()
+        try:
+            with torch.cuda.graph(self.graph):
+                self.loss = self.take()
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"got a step that no CUDA graph can hold ({error}); COMPANION_STEP=eager trains "
+                "without one"
+            ) from error
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

@@ -71,7 +71,6 @@ class Training:
         self.path, self.saved = checkpoint and Path(checkpoint), 0.0
         stored = files.read(self.path) if self.path and self.path.exists() else None
         self.place, self.device, self.clock = place, place.device, Clock()
-        self.execution = choose_execution(self.device)
         self.step = 0
         if stored is None:
             self._build(runs, len(runs) > 1)
@@ -86,6 +85,7 @@ class Training:
         models = [build(r.model, r.model_config(), rng=generator(r.seed, "model")) for r in runs]
         self.alone = models[0].to(self.device, self.place.dtype)  # what members are examined with
         self.together, self.size = together, len(runs)
+        self.execution = choose_execution(self.device, together=together)
         self.model: SequenceModel | Population = self.alone
         if self.together:
             self.model = Population(models).to(self.device, self.place.dtype)
@@ -97,8 +97,8 @@ class Training:
         self._prepare()
 
     def _optimizer(self) -> torch.optim.Optimizer | PopulationAdam:
-        if self.device.type != "cuda" and not self.together:
-            rate, fused = self.run.learning_rate, self.device.type == "cpu"
+        if not self.together and self.execution.mode != "graph":
+            rate, fused = self.run.learning_rate, self.device.type in ("cpu", "cuda")
             return torch.optim.Adam(self.model.parameters(), lr=rate, fused=fused)
         rates = torch.tensor([member.run.learning_rate for member in self.members])
         rates = (rates if self.together else rates[0]).to(self.device)
