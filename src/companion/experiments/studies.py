@@ -221,8 +221,9 @@ STUDIES = {
 }
 
 
-def reported(name: str) -> list[Result]:
-    """The stored results of a study that its figure shows; none if nothing is stored.
+def reported(name: str, scale: str = "laptop") -> list[Result]:
+    """The stored results of a study at one scale: those that its figure shows; none if nothing is
+    stored.
 
     >>> {result.run.task for result in reported("figure-2-index")}
     {'index-lookup'}
@@ -232,4 +233,4 @@ def reported(name: str) -> list[Result]:
     if name not in STUDIES:
         raise ValueError(f"got study {name!r}, expected one of: {', '.join(STUDIES)}")
     folder = results_dir() / name
-    return STUDIES[name].reported(load(folder)) if folder.is_dir() else []
+    return STUDIES[name].reported(load(folder), scale) if folder.is_dir() else []
