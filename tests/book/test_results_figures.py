@@ -109,6 +109,24 @@ def test_width_figure_has_a_line_for_each_length(ax):
     assert list(found["mamba, N = 20"].get_ydata()) == pytest.approx([0.16, 0.32])
 
 
+def test_tasks_stand_side_by_side_with_what_guessing_is_worth(ax):
+    tasks = {"eq-one": 0.9, "eq-ncp": 0.3}
+    results = [
+        result(RUN.replace(task=task, model=model, alphabet=8, seed=seed), accuracy)
+        for task, accuracy in tasks.items()
+        for model in ("lstm", "transformer")
+        for seed in range(2)
+    ]
+    drawn.accuracy_by_task(ax, results)
+    assert [t.get_text() for t in ax.get_xticklabels()] == sorted(tasks)
+    medians = [line for line in ax.lines if line.get_label() == "lstm-(1, 64)"]
+    assert [list(line.get_ydata()) for line in medians] == [[0.3, 0.9]]
+    guesses = [list(line.get_ydata()) for line in ax.lines[-2:]]
+    assert guesses == [[1 / 8] * 2, [1 / 2] * 2]
+    with pytest.raises(ValueError, match=r"lengths \[20, 50\], expected those of one"):
+        drawn.accuracy_by_task(ax, [*results, *RESULTS])
+
+
 def test_state_bits_a_symbol(ax):
     lstm = RESULTS[-1]
     assert drawn.state_rate(lstm) == 2 * 64 * 32 / 50

@@ -335,7 +335,11 @@ def grid_table(scale: str) -> tuple[list[str], list[tuple]]:
     for study in (s for s in content["studies"] if s["scale"] == scale):
         hours = np.array([list(way.values()) for way in study["hours"].values()])
         facts = study["study"], f"{study['runs']:,}", f"{study['steps'] / 1e6:,.1f} M"
-        table.append((*facts, *(f"{a:,.1f} / {b:,.1f}" for a, b in hours.T)))
+        table.append((*facts, *map(_hours, hours.T)))
         total += hours
-    table.append(("all", "", "", *(f"{a:,.1f} / {b:,.1f}" for a, b in total.T)))
+    table.append(("all", "", "", *map(_hours, total.T)))
     return ["study", "runs", "steps", *content["assumed"]["peak"]], table
+
+
+def _hours(pair: Sequence[float]) -> str:
+    return " / ".join(f"{x:,.0f}" if x >= 10 else f"{x:.1f}" for x in pair)

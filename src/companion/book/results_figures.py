@@ -103,6 +103,44 @@ def curves_in_multiples(ax: Axes, results: Iterable[Result], N: int, chance: flo
     return ax
 
 
+def accuracy_by_task(ax: Axes, results: Iterable[Result]) -> Axes:
+    """Accuracy of every model on several tasks of one length, side by side; a line says what
+    guessing is worth.
+
+    >>> from matplotlib.figure import Figure
+    >>> from companion.experiments import reported
+    >>> results = [r for r in reported("figure-4") if r.run.length == 20]
+    >>> accuracy_by_task(Figure().subplots(), results).get_xlabel()
+    'N = 20'
+
+    Raises ValueError for results of several lengths.
+    """
+    results = list(results)
+    lengths = {r.run.length for r in results}
+    if len(lengths) != 1:
+        raise ValueError(f"got results of lengths {sorted(lengths)}, expected those of one")
+    tasks = sorted({r.run.task for r in results})
+    marks = looks(dict.fromkeys(name for name, _ in grouped(results)))
+    for i, (name, mark) in enumerate(marks.items()):
+        beside = 0.6 * ((i + 0.5) / len(marks) - 0.5)
+        mine = {
+            tasks.index(task) + beside: [
+                r.best for r in results if r.run.task == task and model_name(r) == name
+            ]
+            for task in tasks
+        }
+        mine = {x: scores for x, scores in mine.items() if scores}
+        seeds_and_median(ax, mine, {**mark, "linestyle": "none"}, name)
+    for i, task in enumerate(tasks):
+        chance = next(r.run for r in results if r.run.task == task).build_task().chance
+        ax.plot([i - 0.4, i + 0.4], [chance] * 2, color=INK, lw=1, ls=DASHED)
+    ax.set_xticks(range(len(tasks)), tasks)
+    ax.set_xlabel(f"N = {lengths.pop()}")
+    percent(ax)
+    legend_above(ax, 2)
+    return ax
+
+
 def accuracy_by_width(ax: Axes, results: Iterable[Result], chance: float) -> Axes:
     """Accuracy against width, a line for each length N: Figure 3.
 
@@ -205,6 +243,7 @@ __all__ = [
     "RESULTS_HEADER",
     "accuracy_by_length",
     "accuracy_by_state",
+    "accuracy_by_task",
     "accuracy_by_width",
     "counting_line",
     "curves_in_multiples",
