@@ -107,3 +107,19 @@ def test_loss_of_each_member_is_the_one_it_has_alone():
     targets[1, 0] = targets[2, :, 1] = -100
     alone = torch.stack([cross_entropy(a, b) for a, b in zip(logits, targets, strict=True)])
     assert torch.allclose(cross_entropy(logits, targets), alone)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda x: x.sum().item(),
+        lambda x: x.nonzero(),
+        lambda x: x[x > 0],
+        lambda x: torch.tensor([1.0]),
+        lambda x: int(x.aminmax()[0]),
+    ],
+)
+def test_what_waits_is_seen(wait):
+    with Watch() as watch:
+        wait(torch.ones(3))
+    assert watch.waiting

@@ -34,7 +34,6 @@ def test_members_learn_as_alone(model):
 
 def test_a_member_that_ends_leaves_and_the_others_go_on():
     slow = RUN.replace(learning_rate=1e-6, steps=600)
-    fast = slow.replace(learning_rate=1e-2)
     fast, lost = (slow.replace(learning_rate=lr) for lr in (1e-2, 1e30))
     found = together([lost, slow, fast])
     assert [result.status for result in found.values()] == ["diverged", "reached", "finished"]
@@ -47,10 +46,6 @@ def test_runs_that_differ_in_more_are_refused():
     for runs in ([], [RUN, RUN.replace(width=8)], [RUN, RUN]):
         with pytest.raises(ValueError, match="expected different runs of 1 setting"):
             list(train_together(runs))
-
-
-class Stopped(Exception):
-    pass
 
 
 def interrupt(runs, folder, monkeypatch, at):
