@@ -74,12 +74,14 @@ def relative(found: Tensor, expected: Tensor) -> float:
     return float((found - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
 
 
-def answers(model: nn.Module, tokens: Tensor, read: Tensor) -> dict[str, Tensor]:
-    """Logits, and the gradients of a smooth function of them."""
+def answers(model: nn.Module, tokens: Tensor, read: Tensor, *, P: int = 1) -> list[list[Tensor]]:
+    """For each of P members its logits, and the gradients of a smooth function of them as one
+    vector: some of them are zero by themselves, such as those of the biases of keys."""
     logits, _ = model(tokens, read=read)
     logits.sin().sum().backward()
-    gradients = {k: p.grad for k, p in model.named_parameters() if p.grad is not None}
-    return {"logits": logits, **gradients}
+    given = [p.grad for p in model.parameters() if p.grad is not None]
+    gradients = torch.cat([x.reshape(P, -1) for x in given], dim=1)
+    return [[a, b] for a, b in zip(logits.view(P, -1), gradients, strict=True)]
 
 
 def agreement_of_model(name: str, device: torch.device) -> dict[str, float]:
@@ -93,16 +95,15 @@ def agreement_of_model(name: str, device: torch.device) -> dict[str, float]:
     here = Population(members).to(device, torch.float32)
     alone = build(name, config, rng=seeds[0])
     alone.load_state_dict(members[0].state_dict())
-    found = answers(here, tokens.to(device), read.to(device))
+    found = answers(here, tokens.to(device), read.to(device), P=len(members))
     single = answers(alone.to(device), tokens[0].to(device), read[0].to(device))
-    worst = {"model": 0.0, "population": 0.0}
-    for i, member in enumerate(members):
-        for key, expected in answers(member, tokens[i], read[i]).items():
-            if i == 0:
-                worst["model"] = max(worst["model"], relative(single[key], expected))
-            mine = found["logits"] if key == "logits" else found[f"frame.{key}"]
-            worst["population"] = max(worst["population"], relative(mine[i], expected))
-    return worst
+    expected = [answers(m, tokens[i], read[i])[0] for i, m in enumerate(members)]
+
+    def worst(found: list[list[Tensor]]) -> float:
+        members = zip(found, expected[: len(found)], strict=True)
+        return max(relative(a, b) for pair in members for a, b in zip(*pair, strict=True))
+
+    return {"model": worst(single), "population": worst(found)}
 
 
 def agreement_of_steps(name: str) -> dict[str, float]:
