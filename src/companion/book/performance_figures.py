@@ -334,7 +334,7 @@ def grid_table(scale: str) -> tuple[list[str], list[tuple]]:
     table, total = [], np.zeros((2, len(content["assumed"]["peak"])))
     for study in (s for s in content["studies"] if s["scale"] == scale):
         hours = np.array([list(way.values()) for way in study["hours"].values()])
-        facts = study["study"], f"{study['runs']:,}", f"{study['steps'] / 1e6:,.1f} M"
+        facts = study["study"], f"{study['runs']:,}", f"{study['steps'] / 1e6:,.0f} M"
         table.append((*facts, *map(_hours, hours.T)))
         total += hours
     table.append(("all", "", "", *map(_hours, total.T)))
