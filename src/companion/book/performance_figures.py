@@ -7,7 +7,7 @@ A time is the least of many turns: of one thread's processor on a CPU, of the wa
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -341,5 +341,5 @@ def grid_table(scale: str) -> tuple[list[str], list[tuple]]:
     return ["study", "runs", "steps", *content["assumed"]["peak"]], table
 
 
-def _hours(pair: Sequence[float]) -> str:
+def _hours(pair: Iterable[float]) -> str:
     return " / ".join(f"{x:,.0f}" if x >= 10 else f"{x:.1f}" for x in pair)
