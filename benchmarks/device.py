@@ -155,6 +155,7 @@ def agreement_of_scans(device: torch.device) -> dict[str, float]:
 def agreement() -> None:
     """Compare and write after every comparison; the exit status tells whether all agree."""
     torch.set_num_threads(1)  # the CPU's part is small, and the machine may be busy
+    torch.backends.cudnn.allow_tf32 = False  # which an LSTM's products take otherwise
     device = choose_device().device
     content = {"environment": environment(), "tolerance": TOLERANCE, "differences": {}}
     found = content["differences"]

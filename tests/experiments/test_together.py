@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from companion.experiments import Run, load, sweep, train, train_together
+from companion.experiments import Device, Run, load, sweep, train, train_together
 from companion.experiments.groups import checkpoint_of, grouped, is_stackable
 from companion.experiments.training import Training
 from companion.models import MODELS, ModelConfig, SequenceModel, register
@@ -30,6 +30,13 @@ def test_members_learn_as_alone(model):
         assert found[run].curve[0].loss == pytest.approx(alone.curve[0].loss, rel=1e-3)
         assert abs(found[run].final.accuracy - alone.final.accuracy) < 0.05
         assert found[run].provenance["members"] == 4
+
+
+def test_members_share_the_number_format_and_the_device_that_were_chosen():
+    place = Device(torch.device("cpu"), torch.float64, "a test")  # a GPU differs in the device too
+    training = Training(RUNS, place)
+    tensors = [*training.model.parameters(), *training.alone.parameters()]
+    assert {(x.dtype, x.device) for x in tensors} == {(place.dtype, place.device)}
 
 
 def test_a_member_that_ends_leaves_and_the_others_go_on():

@@ -105,6 +105,12 @@ def test_members_of_different_kinds_are_refused():
             Population([*members_of("lstm", count=1), *other])
 
 
+def test_members_in_different_number_formats_are_refused():
+    single, double = members_of("lstm", count=2)
+    with pytest.raises(ValueError, match="got 2 kinds of members, expected 1"):
+        Population([single.float(), double])
+
+
 def test_tokens_without_the_axis_or_of_another_number_of_members_are_refused():
     population, (tokens, _) = Population(members_of("lstm")), examples()
     with pytest.raises(ValueError, match=r"got tokens of shape \(2, 2, 7\), expected \(3, B, T\)"):

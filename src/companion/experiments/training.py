@@ -83,12 +83,11 @@ class Training:
         run = self.run = runs[0]
         self.task: Task = run.build_task()
         models = [build(r.model, r.model_config(), rng=generator(r.seed, "model")) for r in runs]
-        self.alone = models[0].to(self.device, self.place.dtype)  # what members are examined with
+        models = [model.to(self.device, self.place.dtype) for model in models]
+        self.alone = models[0]  # what members are examined with
         self.together, self.size = together, len(runs)
         self.execution = choose_execution(self.device, together=together)
-        self.model: SequenceModel | Population = self.alone
-        if self.together:
-            self.model = Population(models).to(self.device, self.place.dtype)
+        self.model: SequenceModel | Population = Population(models) if together else self.alone
         self.members = [Member(r, self._weights(i)) for i, r in enumerate(runs)]
         seeds = dict.fromkeys(r.seed for r in runs)
         self.rngs = {seed: generator(seed, "data", self.device) for seed in seeds}

@@ -37,12 +37,13 @@ class Population(nn.Module):
     >>> bool(torch.allclose(logits, alone, atol=1e-6))
     True
 
-    Raises ValueError for no members, or members of different architectures or sizes.
+    Raises ValueError for no members, or members of different architectures or sizes, in different
+    number formats, or on different devices.
     """
 
     def __init__(self, members: Sequence[SequenceModel]) -> None:
         super().__init__()
-        kinds = {(type(m).__name__, m.config) for m in members}
+        kinds = {(type(m).__name__, m.config, m.dtype, m.device) for m in members}
         if len(kinds) != 1:
             raise ValueError(
                 f"got {len(kinds)} kinds of members, expected 1: {sorted(map(str, kinds))}"
@@ -95,7 +96,9 @@ class _Embedding(nn.Embedding):
 class _Positions(Positions):
     def forward(self, place: Tensor) -> Tensor:
         """`place` is (P, B, T), or (T,) if it is the same for all."""
-        return self.table[:, None, place] if place.ndim == 1 else lookup(self.table, place)
+        if place.ndim == 1:
+            return self.table.index_select(1, place)[:, None]
+        return lookup(self.table, place)
 
 
 class _LayerNorm(nn.LayerNorm):
