@@ -85,15 +85,15 @@ class Dyck:
 
     def members(self, size: int, *, rng: torch.Generator) -> Int[Tensor, "size N"]:
         """Members, drawn as in Appendix H.1."""
-        n, at = self.alphabet // 2, torch.arange(self.N, device=rng.device)
-        depth = self._depths(size, rng)  # (B, N + 1)
+        n, place = self.alphabet // 2, torch.arange(self.N, device=rng.device, dtype=torch.int32) + 1
+        depth = self._depths(size, rng).to(torch.int8)  # (B, N + 1)
         opens, level = depth[:, 1:] > depth[:, :-1], torch.minimum(depth[:, 1:], depth[:, :-1])
-        opener = at - (~opens).long()  # right for the deepest level: nothing lies between
-        for i in range(self.depth - 1):
-            last = torch.where(opens & (level == i), at, -1).cummax(1).values
-            opener = torch.where(level == i, last, opener)
+        opener = torch.zeros(size, self.N, dtype=torch.int32, device=rng.device)  # its place
+        for i in range(self.depth):
+            here = level == i
+            opener += here * (place * (opens & here)).cummax(1).values
         kind = 2 * torch.randint(n, (size, self.N), generator=rng, device=rng.device)
-        return kind.gather(1, opener) + (~opens).long()
+        return kind.gather(1, opener.long() - 1) + (~opens).long()
 
     def corrupt(self, members: Int[Tensor, "B N"], *, rng: torch.Generator) -> Int[Tensor, "B N"]:
         """A non-member from each member, almost as in Appendix H.1: see above."""
@@ -108,15 +108,19 @@ class Dyck:
         at level l adds (c + 1) (n + 1)^l, closing subtracts it. At the first bracket that closes
         none, or another kind, what is left is negative or still has a digit at level l.
         """
-        base, closes = self.alphabet // 2 + 1, words & 1
+        base = self.alphabet // 2 + 1
+        small = words.shape[1] * base**self.depth < 2**15  # a quarter of the bytes to move
+        words = words.to(torch.int16 if small else torch.int64)
+        closes = words & 1
         sign = 1 - 2 * closes
-        depth = sign.cumsum(1)
+        depth = sign.cumsum(1, dtype=words.dtype)
         level = (depth - 1 + closes).clamp(0, self.depth - 1)
         unit = base ** torch.arange(self.depth, device=words.device)
-        unit = unit.expand(len(words), -1).gather(1, level)  # (B, N)
-        stack = (sign * ((words >> 1) + 1) * unit).cumsum(1)
-        right = (stack >= 0) & (stack * closes < unit) & (depth <= self.depth)
-        return right.all(1) & (stack[:, -1:] == 0).all(1)  # also where N = 0
+        unit = unit.to(words.dtype)[level.long()]  # (B, N)
+        stack = (sign * ((words >> 1) + 1) * unit).cumsum(1, dtype=words.dtype)
+        mistakes = stack | (unit - 1 - stack * closes) | (self.depth - depth)  # where negative
+        least = F.pad(mistakes, (0, 1)).amin(1)  # padded, since N may be 0
+        return (least == 0) & (stack[:, -1:] == 0).all(1)
 
     def balanced(self, words: Int[Tensor, "B N"]) -> Bool[Tensor, " B"]:
         """What counting can see: true for all members, and for some others."""

@@ -41,7 +41,7 @@ def _numbers(rows: int, size: int, rng: torch.Generator) -> Tensor:
     """Random numbers below 2^62, each with its column in the lowest bits."""
     low = size.bit_length()
     top = torch.randint(2 ** (BITS - low), (rows, size), generator=rng, device=rng.device)
-    return (top << low) + torch.arange(size, device=rng.device)
+    return top.mul_(2**low).add_(torch.arange(size, device=rng.device))
 
 
 def _places(numbers: Tensor) -> Tensor:

@@ -188,6 +188,23 @@ def languages(scale: str) -> Trials:
         yield run.replace(learning_rate=lr, steps=steps, **sizes), steps
 
 
+def further(scale: str) -> Trials:
+    """What the other studies do not reproduce on a laptop, with the settings most likely to do so.
+
+    Index Lookup: the Transformer of Appendix H.1, trained longer. A sequence of N symbols asks for
+    its last place once in about N² / 64 steps, so at 200 symbols the budget of `figure_2_index`
+    shows the last ten places a handful of times each.
+    """
+    lengths, rates = {
+        "smoke": ({20: 20}, (5e-4,)),
+        "laptop": ({100: 24_000, 200: 48_000}, (5e-4,)),
+        "gpu": ({200: 100_000, 400: 100_000}, PAPER_RATES),
+        "paper": (dict.fromkeys(PAPER_LENGTHS, PAPER_STEPS), PAPER_RATES),
+    }[scale]
+    for (N, steps), lr in product(lengths.items(), rates):
+        yield _index("transformer", N, learning_rate=lr, steps=steps), steps
+
+
 def _index(model: str, N: int, **more) -> Run:
     return Run(task="index-lookup", length=N, model=model, **more)
 
@@ -215,6 +232,7 @@ STUDIES = {
         Study("figure-4", "Figure 4: Equality", figure_4),
         Study("recall", "Beyond the paper: associative recall", recall),
         Study("nearest-neighbor", "Beyond the paper: nearest neighbour", nearest_neighbor),
+        Study("further", "What does not reproduce, tried further", further),
         Study("languages", "Formal languages (Irie et al. 2023)", languages),
         Study("state-size", "Beyond the paper: accuracy against the bits of a state", state_size),
     )
