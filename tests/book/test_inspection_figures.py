@@ -6,7 +6,9 @@ import pytest
 from companion.book.inspection_figures import (
     accepted_after,
     cosine_distribution,
+    errors_and_prediction,
     pointing_map,
+    right_by_questions,
     weight_on_target,
 )
 from companion.theory.dimensions import welch
@@ -19,6 +21,20 @@ def test_weights_on_the_target_are_drawn_by_position(ax):
     assert all(drawn[name] == row for name, row in rows.items())
     assert len({(line.get_linestyle(), line.get_marker()) for line in ax.lines[:2]}) == 2
     assert ax.get_ylim() == (0, 1.05)
+
+
+def test_places_are_drawn_at_the_times_they_were_asked_for(ax):
+    right_by_questions(ax, [90.0, 5.0], [1.0, 0.1], enough=60.0)
+    points, line = ax.lines
+    np.testing.assert_array_equal(points.get_xydata(), [(90, 1.0), (5, 0.1)])
+    assert list(line.get_xdata()) == [60, 60] and ax.texts[0].get_text().strip() == "60 times"
+
+
+def test_mistakes_are_drawn_beside_their_prediction(ax):
+    curves = {"transformer, N = 50": [(100, 2.0, 0.25), (200, 1.0, 0.75), (300, 0.0, 1.0)]}
+    errors_and_prediction(ax, curves, {"N = 50": [(100, 0.6), (200, 0.2), (300, 0.0)]})
+    drawn = [line.get_xydata().tolist() for line in ax.lines[:2]]
+    assert drawn == [[[100, 0.75], [200, 0.25]], [[100, 0.6], [200, 0.2]]]
 
 
 def test_pointing_map_draws_its_weights(ax):

@@ -46,9 +46,9 @@ def in_multiples(ax):
 
 
 DRAWINGS = {
-    "by length": lambda ax: drawn.accuracy_by_length(ax, RESULTS, 1 / 64),
+    "by length": lambda ax: drawn.accuracy_against(ax, RESULTS, "length", 1 / 64),
     "in multiples": in_multiples,
-    "by width": lambda ax: drawn.accuracy_by_width(ax, RESULTS, 1 / 64),
+    "by width": lambda ax: drawn.accuracy_against(ax, RESULTS, "width", 1 / 64),
     "by state": by_state,
 }
 
@@ -64,7 +64,7 @@ def lines(ax):
 
 
 def test_line_joins_the_medians(ax):
-    drawn.accuracy_by_length(ax, RESULTS, chance=1 / 64)
+    drawn.accuracy_against(ax, RESULTS, "length", chance=1 / 64)
     found = lines(ax)
     assert set(found) == {"transformer-(1, 64)", "lstm-(1, 64)"}
     assert list(found["lstm-(1, 64)"].get_xdata()) == [20, 50]
@@ -72,7 +72,7 @@ def test_line_joins_the_medians(ax):
 
 
 def test_every_seed_is_a_point_with_its_interval(ax):
-    drawn.accuracy_by_length(ax, RESULTS, chance=1 / 64)
+    drawn.accuracy_against(ax, RESULTS, "length", chance=1 / 64)
     bars = [c for c in ax.containers if len(c[0].get_xdata()) == 6]
     assert len(bars) == 2
     ((segments,),) = [c[2] for c in bars if max(c[0].get_ydata()) < 0.5]
@@ -81,7 +81,7 @@ def test_every_seed_is_a_point_with_its_interval(ax):
 
 
 def test_another_score_may_be_drawn(ax):
-    drawn.accuracy_by_length(ax, RESULTS, 0.5, lambda r: Score(1, 4))
+    drawn.accuracy_against(ax, RESULTS, "length", 0.5, score=lambda r: Score(1, 4))
     assert set(lines(ax)["lstm-(1, 64)"].get_ydata()) == {0.25}
 
 
@@ -98,15 +98,20 @@ def test_without_a_successful_transformer_there_is_no_unit(ax):
         drawn.curves_in_multiples(ax, [result(RUN.replace(length=100), 0.5)], 100, 1 / 64)
 
 
-def test_width_figure_has_a_line_for_each_length(ax):
+def test_a_line_for_each_name_against_any_field(ax):
     mamba = [
         result(RUN.replace(model="mamba", depth=2, width=w, length=N), w / 100)
         for w in (16, 32) for N in (20, 50)
     ]  # fmt: skip
-    drawn.accuracy_by_width(ax, mamba, chance=1 / 64)
+    drawn.accuracy_against(ax, mamba, "width", 1 / 64, name=lambda r: f"mamba, N = {r.run.length}")
     found = lines(ax)
     assert set(found) == {"mamba, N = 20", "mamba, N = 50"}
     assert list(found["mamba, N = 20"].get_ydata()) == pytest.approx([0.16, 0.32])
+
+
+def test_other_fields_are_refused(ax):
+    with pytest.raises(ValueError, match="'depth', expected one of: length, width, alphabet"):
+        drawn.accuracy_against(ax, RESULTS, "depth", 1 / 64)
 
 
 def test_tasks_stand_side_by_side_with_what_guessing_is_worth(ax):

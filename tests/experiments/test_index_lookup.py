@@ -97,6 +97,15 @@ def test_length_is_uniform_and_position_is_uniform_below_it():
         assert uniform(p[k == length], length) > 0.001
 
 
+@pytest.mark.parametrize("N", [3, 14])
+def test_places_are_asked_for_as_often_as_it_says(N):
+    task = IndexLookup(N, alphabet=2)
+    tokens, read, _ = task.sample(60_000, rng=rng(3))
+    counts = torch.bincount(tokens.gather(1, read)[:, 0] - 2, minlength=N)
+    assert task.asked().sum() == pytest.approx(1)
+    assert chisquare(counts, 60_000 * task.asked()).pvalue > 0.001
+
+
 def test_uniformity_test_can_fail():
     biased = torch.randint(7, (24_000,), generator=rng()) % 3
     assert uniform(biased, 3) < 1e-6

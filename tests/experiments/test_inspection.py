@@ -15,6 +15,7 @@ from companion.experiments.inspection import (
     pointing,
     pointing_of_theorem_1,
     position_vectors,
+    right_by_place,
 )
 from companion.models import ModelConfig, build
 from companion.theory.automata import Automaton, all_words, counterexample
@@ -47,6 +48,20 @@ def test_weights_are_a_causal_softmax_that_gives_the_layers_output(heads, depth,
     assert (weights == weights.tril()).all()
     last = attention_weights(model, tokens, read[:, -1:])
     torch.testing.assert_close(last, weights[:, :, -1:])
+
+
+def test_right_answers_are_counted_by_place():
+    """One question at a time, of a model that knows some answers by chance."""
+    task = IndexLookup(N=5, alphabet=2)
+    config = ModelConfig(vocab=task.vocab, classes=2, width=16, max_len=task.max_len)
+    model = build("transformer", config, rng=rng())
+    right = right_by_place(model, task, strings=40, rng=rng(1))
+    strings = torch.randint(2, (40, 5), generator=rng(1))
+    for p in range(5):
+        tokens = torch.cat([strings, torch.full((40, 1), 2 + p)], 1)
+        answers = model(tokens)[0][:, -1].argmax(-1)
+        assert right[p] == (answers == strings[:, p]).double().mean()
+    assert len(set(right)) > 1
 
 
 def test_weights_that_do_not_explain_the_layer_are_refused():

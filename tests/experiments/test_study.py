@@ -73,7 +73,7 @@ def test_studies_give_every_rival_the_same_rates_and_steps(name, scale):
     assert len({run.name for run, _ in runs}) == len(runs) > 0
     assert all(Run.from_dict(run.to_dict()) == run for run, _ in runs)
     assert {run.seed for run, _ in runs} == {0}
-    if scale == "smoke":
+    if scale == "smoke" or (name, scale) == ("further", "laptop"):  # one rate each, the best found
         return
     offered = {}
     for run, steps in runs:

@@ -1,13 +1,13 @@
 """Figures of what trained models have learned, beside what theory builds."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from companion.book.appearance import DASHED, DOTTED, INK, legend_above, looks
+from companion.book.appearance import DASHED, DOTTED, INK, legend_above, looks, percent
 from companion.book.dyck_figures import EMPTY, filled
 from companion.theory.dimensions import welch
 
@@ -28,6 +28,46 @@ def weight_on_target(ax: Axes, right: Mapping[str, Sequence | np.ndarray]) -> Ax
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="position p asked for", ylabel="weight on p", ylim=(0, 1.05))
     legend_above(ax)
+    return ax
+
+
+def right_by_questions(ax: Axes, asked: Sequence, right: Sequence, enough: float) -> Axes:
+    """Accuracy at each place against how often training asked for it; a line at `enough` times.
+
+    >>> from matplotlib.figure import Figure
+    >>> right_by_questions(Figure().subplots(), [90, 50], [1.0, 0.1], enough=60.0).get_xlabel()
+    'times asked for in training'
+    """
+    mark = looks(["transformer"])["transformer"]
+    ax.plot(asked, right, **{**mark, "linestyle": "none"}, alpha=0.6)
+    ax.axvline(enough, color=INK, lw=1, ls=DASHED)
+    ax.text(enough, 0.3, f" {enough:.0f} times", ha="left", va="center")
+    ax.set_xscale("log")
+    percent(ax)
+    return ax.set(xlabel="times asked for in training") and ax
+
+
+def errors_and_prediction(
+    ax: Axes, curves: Mapping[str, Iterable[tuple]], predicted: Mapping[str, Iterable[tuple]]
+) -> Axes:
+    """Share of mistakes along training, rows (step, loss, accuracy), and as predicted, rows (step,
+    share), both on logarithmic axes, where no mistake at all is not drawn.
+
+    >>> from matplotlib.figure import Figure
+    >>> curves, predicted = {"N = 20": [(100, 2.0, 0.5)]}, {"N = 20": [(100, 0.4)]}
+    >>> ax = errors_and_prediction(Figure().subplots(), curves, predicted)
+    >>> ax.get_ylabel()
+    'share of mistakes'
+    """
+    for name, mark in looks(curves).items():
+        points = [(step, 1 - accuracy) for step, _, accuracy in curves[name] if accuracy < 1]
+        every = max(1, len(points) // 8)
+        ax.plot(*zip(*points, strict=True), **mark, ms=4, lw=1.2, markevery=every, label=name)
+    for rows in predicted.values():
+        ax.plot(*zip(*((s, e) for s, e in rows if e > 0), strict=True), color=INK, lw=1.2)
+    ax.plot([], [], color=INK, lw=1.2, label="places asked for too rarely")
+    ax.set(xscale="log", yscale="log", xlabel="training step", ylabel="share of mistakes")
+    legend_above(ax, 2)
     return ax
 
 

@@ -24,34 +24,44 @@ from companion.experiments.verdicts import NEAR_PERFECT, fastest_success, groupe
 from companion.models import build
 from companion.theory import bounds
 
+AXES = {"length": "length N", "width": "width", "alphabet": "symbols |Σ|"}
 
-def accuracy_by_length(
+
+def accuracy_against(
     ax: Axes,
     results: Iterable[Result],
+    field: str,
     chance: float,
+    *,
+    name: Callable[[Result], str] = model_name,
     score: Callable[[Result], Score] = lambda result: result.best,
 ) -> Axes:
-    """Accuracy at exactly N of every model, against N.
+    """Accuracy against one number of the runs, a line for each model.
 
-    `score`: which of a result's scores; by default that of its best weights.
+    `field`: that of `Run`, one of length, width, alphabet. `name`: which line a result belongs to.
+    `score`: which of its scores is drawn; by default that of its best weights.
 
     >>> from matplotlib.figure import Figure
     >>> from companion.experiments import reported
-    >>> ax = accuracy_by_length(Figure().subplots(), reported("figure-2-index"), chance=1 / 64)
-    >>> ax.get_xlabel()
+    >>> results = reported("figure-2-index")
+    >>> accuracy_against(Figure().subplots(), results, "length", chance=1 / 64).get_xlabel()
     'length N'
+
+    Raises ValueError for another field.
     """
-    groups = grouped(results)
-    names = list(dict.fromkeys(name for name, _ in groups))
-    lengths = sorted({N for _, N in groups})
-    marks = looks(names)
-    for name, mark in marks.items():
-        mine = {N: [score(r) for r in runs] for (n, N), runs in groups.items() if n == name}
-        seeds_and_median(ax, mine, mark, name)
+    if field not in AXES:
+        raise ValueError(f"got field {field!r}, expected one of: {', '.join(AXES)}")
+    lines: dict[str, dict[int, list[Score]]] = {}
+    for runs in grouped(results).values():
+        for result in runs:
+            line = lines.setdefault(name(result), {})
+            line.setdefault(getattr(result.run, field), []).append(score(result))
+    for label, mark in looks(lines).items():
+        seeds_and_median(ax, lines[label], mark, label)
     chance_line(ax, chance)
-    log2_x(ax, lengths)
+    log2_x(ax, sorted({x for line in lines.values() for x in line}))
     percent(ax)
-    ax.set(xlabel="length N")
+    ax.set(xlabel=AXES[field])
     legend_above(ax, 2)
     return ax
 
@@ -141,30 +151,6 @@ def accuracy_by_task(ax: Axes, results: Iterable[Result]) -> Axes:
     return ax
 
 
-def accuracy_by_width(ax: Axes, results: Iterable[Result], chance: float) -> Axes:
-    """Accuracy against width, a line for each length N: Figure 3.
-
-    >>> from matplotlib.figure import Figure
-    >>> from companion.experiments import reported
-    >>> ax = accuracy_by_width(Figure().subplots(), reported("figure-3"), chance=1 / 64)
-    >>> ax.get_xlabel()
-    'width'
-    """
-    by_length: dict[int, dict[int, list[Score]]] = {}
-    for result in results:
-        widths = by_length.setdefault(result.run.length, {})
-        widths.setdefault(result.run.width, []).append(result.best)
-    names = {f"mamba, N = {N}": widths for N, widths in sorted(by_length.items())}
-    for name, mark in looks(names).items():
-        seeds_and_median(ax, names[name], mark, name)
-    chance_line(ax, chance)
-    log2_x(ax, sorted({width for widths in by_length.values() for width in widths}))
-    percent(ax)
-    ax.set(xlabel="width")
-    legend_above(ax, 2)
-    return ax
-
-
 def accuracy_by_state(ax: Axes, results: Iterable[Result], alphabet: int) -> Axes:
     """Accuracy against state bits a symbol, under the best that so many bits allow.
 
@@ -241,10 +227,9 @@ def results_table(results: Iterable[Result], exam: str | None = None) -> list[tu
 RESULTS_HEADER = ["model", "N", "rate", "steps", "seeds", "median (range)"]
 __all__ = [
     "RESULTS_HEADER",
-    "accuracy_by_length",
+    "accuracy_against",
     "accuracy_by_state",
     "accuracy_by_task",
-    "accuracy_by_width",
     "counting_line",
     "curves_in_multiples",
     "model_name",

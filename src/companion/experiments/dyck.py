@@ -85,10 +85,11 @@ class Dyck:
 
     def members(self, size: int, *, rng: torch.Generator) -> Int[Tensor, "size N"]:
         """Members, drawn as in Appendix H.1."""
-        n, place = self.alphabet // 2, torch.arange(self.N, device=rng.device, dtype=torch.int32) + 1
+        n = self.alphabet // 2
+        place = torch.arange(1, self.N + 1, dtype=torch.int32, device=rng.device)
         depth = self._depths(size, rng).to(torch.int8)  # (B, N + 1)
         opens, level = depth[:, 1:] > depth[:, :-1], torch.minimum(depth[:, 1:], depth[:, :-1])
-        opener = torch.zeros(size, self.N, dtype=torch.int32, device=rng.device)  # its place
+        opener = torch.zeros(size, self.N, dtype=torch.int32, device=rng.device)
         for i in range(self.depth):
             here = level == i
             opener += here * (place * (opens & here)).cummax(1).values

@@ -13,8 +13,9 @@ Here it holds k, followed by the query and by padding that no one reads.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from companion.experiments.task import TASKS, Batch
@@ -99,6 +100,17 @@ class IndexLookup(MultiIndexLookup):
 
     def __init__(self, N: int, alphabet: int = 64) -> None:
         super().__init__(N, alphabet, queries=1)
+
+    def asked(self) -> Float[np.ndarray, " N"]:
+        """How likely a training example asks for each place: Σ_k 1 / k over the lengths k that
+        reach it, by the number of lengths. The last place of N is asked for the most rarely.
+
+        >>> IndexLookup(N=11).asked().round(3)[[0, 9, 10]].tolist()
+        [0.095, 0.095, 0.045]
+        """
+        k = np.arange(min(SHORTEST, self.N), self.N + 1)
+        place = np.arange(1, self.N + 1)
+        return ((place[:, None] <= k) / k).mean(1)
 
 
 class IndexFirst(IndexLookup):

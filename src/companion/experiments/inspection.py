@@ -1,7 +1,8 @@
 """What a trained model has learned: where it looks, and what it remembers.
 
 Three questions, each with its counterpart in `companion.theory`: does a trained layer point as
-Theorem 1's does (`pointing`, `pointing_of_theorem_1`); are learned position vectors as far apart as
+Theorem 1's does (`pointing`, `pointing_of_theorem_1`), and which places does it get wrong
+(`right_by_place`); are learned position vectors as far apart as
 vectors can be (`cosines`, with `dimensions.welch`); and does a trained recogniser keep apart the
 states of the minimal automaton (`accepts`, for `observation.observe`)?
 
@@ -100,6 +101,22 @@ def pointing_of_theorem_1(N: int, alphabet: int) -> Pointing:
     built = index_lookup.IndexLookup.build(N, alphabet)
     string = np.zeros(N, dtype=np.int64)
     return Pointing(np.stack([built.attention(string, p)[None] for p in range(N)]))
+
+
+@torch.no_grad()
+def right_by_place(
+    model: SequenceModel, task: IndexLookup, strings: int = 50, *, rng: torch.Generator
+) -> Float[np.ndarray, " N"]:
+    """Share of right answers for every p, each asked of the same random strings of length N."""
+    N, device = task.N, model.device
+    symbols = torch.randint(task.alphabet, (strings, N), generator=rng, device=rng.device)
+    p = torch.arange(task.alphabet, task.alphabet + N, device=device)[:, None]
+    read = torch.full((N, 1), N, device=device)
+    right = torch.zeros(N, dtype=torch.int64, device=device)
+    for row in symbols.to(device):
+        logits, _ = model(torch.cat([row.expand(N, -1), p], 1), read=read)
+        right += logits[:, 0].argmax(-1) == row
+    return (right.double() / strings).cpu().numpy()
 
 
 def position_vectors(model: Stack, N: int) -> Float[np.ndarray, "N D"]:
