@@ -32,7 +32,7 @@ VARYING = re.compile(
     r"|0x[0-9a-f]+|model_id=\S+"  # where an object lies
     r'|<dc:date>.*?</dc:date>|\bid="[^"]*"|(?:href="|url\()#[^")]*'  # how an SVG is labelled
 )
-BUDGET = re.compile(r"^(train_steps = )\d+", re.M)
+BUDGET = re.compile(r"^(\w+_steps = )\d+", re.M)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from companion.book.inspection_figures import (
     accepted_after,
+    accuracy_by_place,
     cosine_distribution,
     errors_and_prediction,
     pointing_map,
@@ -35,6 +36,13 @@ def test_mistakes_are_drawn_beside_their_prediction(ax):
     errors_and_prediction(ax, curves, {"N = 50": [(100, 0.6), (200, 0.2), (300, 0.0)]})
     drawn = [line.get_xydata().tolist() for line in ax.lines[:2]]
     assert drawn == [[[100, 0.75], [200, 0.25]], [[100, 0.6], [200, 0.2]]]
+
+
+def test_accuracy_is_drawn_by_place(ax):
+    accuracy_by_place(ax, {"lstm": [0.1, 0.5], "window": [0.0, 1.0]}, chance=0.25)
+    drawn = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
+    assert drawn["lstm"] == [[1, 0.1], [2, 0.5]] and drawn["window"] == [[1, 0.0], [2, 1.0]]
+    assert list(ax.lines[2].get_ydata()) == [0.25, 0.25]
 
 
 def test_pointing_map_draws_its_weights(ax):

@@ -13,7 +13,7 @@ from companion.theory.inequality import RotatingRegister
 from companion.theory.nearest_neighbor import NearestNeighbor
 from companion.theory.recurrent import IndexFirst, ShiftRegister
 from companion.theory.sparse_threshold import intersection
-from companion.theory.table import ARCHITECTURES, TABLE, bits
+from companion.theory.table import ARCHITECTURES, TABLE, bits, longest
 from companion.theory.vectors import binary
 
 
@@ -67,6 +67,19 @@ def test_states_are_those_of_the_machines(N):
 
 
 @pytest.mark.claim("Summary table", "least widths of one layer: {task}")
+@pytest.mark.parametrize("state_bits", [0, 5, 37, 2048, 10_000])
+def test_longest_is_the_last_even_length_that_the_bits_allow(state_bits):
+    for entry in TABLE:
+        N, value = longest(entry, state_bits), entry.rnn.value
+        if entry.rnn.bound == "enough":
+            assert N is None
+        elif N is None:
+            assert value(1 << 60, 1, 64) <= state_bits
+        else:
+            assert N % 2 == 0 and value(N + 2, 1, 64) > state_bits
+            assert N == 0 or value(N, 1, 64) <= state_bits
+
+
 @pytest.mark.parametrize("task", ["dyck", "equality", "disjointness"])
 def test_one_layer_widths_are_the_least_that_the_protocol_allows(task):
     N, p = 4096, 16

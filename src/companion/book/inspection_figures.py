@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from companion.book.appearance import DASHED, DOTTED, INK, legend_above, looks, percent
+from companion.book.appearance import DASHED, DOTTED, INK, chance_line, legend_above, looks, percent
 from companion.book.dyck_figures import EMPTY, filled
 from companion.theory.dimensions import welch
 
@@ -68,6 +68,24 @@ def errors_and_prediction(
     ax.plot([], [], color=INK, lw=1.2, label="places asked for too rarely")
     ax.set(xscale="log", yscale="log", xlabel="training step", ylabel="share of mistakes")
     legend_above(ax, 2)
+    return ax
+
+
+def accuracy_by_place(ax: Axes, right: Mapping[str, Sequence | np.ndarray], chance: float) -> Axes:
+    """Accuracy at each place of the string, counted from 1, by name.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = accuracy_by_place(Figure().subplots(), {"lstm": [0.1, 0.2]}, chance=1 / 64)
+    >>> ax.get_xlabel()
+    'place asked for'
+    """
+    for name, mark in looks(right).items():
+        ax.plot(range(1, len(right[name]) + 1), right[name], **mark, ms=4.5, label=name)
+    chance_line(ax, chance)
+    percent(ax)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set(xlabel="place asked for")
+    legend_above(ax, 3)
     return ax
 
 

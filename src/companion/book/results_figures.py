@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from statistics import median
 
 import numpy as np
@@ -21,7 +22,7 @@ from companion.book.appearance import (
 )
 from companion.experiments import Result, Score, verdicts
 from companion.experiments.verdicts import NEAR_PERFECT, fastest_success, grouped, model_name
-from companion.models import build
+from companion.models import MODELS, ModelConfig, SequenceModel, build
 from companion.theory import bounds
 
 AXES = {"length": "length N", "width": "width", "alphabet": "symbols |Σ|"}
@@ -178,10 +179,16 @@ def accuracy_by_state(ax: Axes, results: Iterable[Result], alphabet: int) -> Axe
 
 
 def state_rate(result: Result) -> float:
-    """Bits of the trained model's state, in float32, for each of the N symbols."""
+    """Bits of the trained model's state after N symbols, in float32, for each of them."""
     run = result.run
-    model = build(run.model, run.model_config(), rng=torch.Generator())
-    return model.state_bits(model.initial_state(1)) / run.length
+    return _state_bits(run.model, MODELS[run.model], run.model_config(), run.length) / run.length
+
+
+@cache
+def _state_bits(name: str, _: type[SequenceModel], config: ModelConfig, t: int) -> int:
+    """Known until another class is registered by that name."""
+    model = build(name, config, rng=torch.Generator())
+    return 32 * sum(map(math.prod, model.state_shapes(t)))
 
 
 def counting_line(ax: Axes, accuracy: Mapping[int, float]) -> None:

@@ -13,7 +13,7 @@ from companion.experiments.run import Run
 from companion.experiments.store import checkpoint_path, save
 from companion.experiments.train import train, train_together
 from companion.experiments.training import generator
-from companion.models import Population, build
+from companion.models import MODELS, Population, SequenceModel, build
 
 CLOSE = 1e-9  # of answers in double precision: the order in which numbers are added, nothing else
 
@@ -42,13 +42,17 @@ def setting(run: Run) -> Run:
     return run.replace(learning_rate=1.0, seed=0)
 
 
-@cache
 def is_stackable(model: str) -> bool:
     """Whether a population of this model computes what its members compute alone.
 
     So do all models of this package. One of a reader's own does if it addresses axes from the
     right; if not, it is trained run by run. Found out by trying, on two members.
     """
+    return _is_stackable(model, MODELS[model])
+
+
+@cache
+def _is_stackable(model: str, _: type[SequenceModel]) -> bool:
     task = Run(task="index-lookup", length=4, model=model, alphabet=3, width=8)
     config = task.model_config()
     members = [build(model, config, rng=generator(seed, "model")).double() for seed in (0, 1)]

@@ -1,6 +1,7 @@
 """The compared architectures behind one interface: `logits, state = model(tokens, state)`."""
 
 from companion.models.base import MODELS, ModelConfig, SequenceModel, State, build, register
+from companion.models.contract import Contract, contract
 from companion.models.deltanet import DeltaNet, DeltaNetNegative
 from companion.models.dss import DSS, DSSSoftmax
 from companion.models.linear_transformer import LinearTransformer, LinearUnnormalised
@@ -21,6 +22,7 @@ __all__ = [
     "MODELS",
     "POSITIONS",
     "SRWM",
+    "Contract",
     "DSSSoftmax",
     "DeltaNet",
     "DeltaNetNegative",
@@ -38,5 +40,6 @@ __all__ = [
     "State",
     "Transformer",
     "build",
+    "contract",
     "register",
 ]

@@ -34,6 +34,7 @@ ARCHITECTURES = {
     "one": "Transformer, one layer: width",
     "two": "Transformer, two layers: width",
 }
+LONGEST = 1 << 60  # beyond any input
 EPSILON = 0.25  # advantage over guessing at which average-case entries are evaluated
 
 
@@ -83,6 +84,30 @@ def bits(row: Row, architecture: str, N: int, p: int, q: int) -> float | None:
     if entry.bound == "enough":
         p = max(p, 2 * entry.K_c * _log(N) + 2)
     return float(entry.value(N, p, q) * p)
+
+
+def longest(row: Row, state_bits: int, q: int = 64) -> int | None:
+    """The longest input, of even length, that the table leaves to a recurrent model with such a
+    state. Beyond it no weights of any such model do the task; up to it nothing is promised, unless
+    the entry says "exactly". None where no length up to 2^60 is excluded.
+
+    >>> [longest(row, 2048) for row in TABLE[:2]], longest(TABLE[5], 2048)
+    ([340, None], None)
+    """
+    check_int("state_bits", state_bits, low=0)
+    check_int("q", q, low=2)
+    entry = row.rnn
+    assert entry.value is not None
+    if entry.bound == "enough" or entry.value(LONGEST, 1, q) <= state_bits:
+        return None
+    low, high = 0, LONGEST // 2  # of halves: low is allowed, high is not
+    while high - low > 1:
+        middle = (low + high) // 2
+        if entry.value(2 * middle, 1, q) <= state_bits:
+            low = middle
+        else:
+            high = middle
+    return 2 * low
 
 
 def _log(x: int) -> int:
