@@ -1,10 +1,18 @@
 """Verdicts follow from stored numbers, in both directions."""
 
+import dataclasses
+
 import pytest
 
 from companion.experiments import Result, Run, Score, verdicts
 from companion.experiments.result import Check
-from companion.experiments.verdicts import VERDICTS, Verdict, fastest_success, grouped
+from companion.experiments.verdicts import (
+    VERDICTS,
+    Verdict,
+    fastest_success,
+    grouped,
+    model_name,
+)
 
 INDEX = Run(task="index-lookup", length=100, model="transformer")
 DYCK = Run(task="dyck", length=20, model="lstm", alphabet=4)
@@ -68,6 +76,16 @@ def test_the_faster_of_two_transformers_sets_the_unit():
     assert fastest_success(groups, 100) == 1000
     assert fastest_success(groups, 50) is None
     assert fastest_success(grouped([result(INDEX, 0.9)]), 100) is None
+
+
+def test_the_unit_ends_when_it_is_near_perfect_for_the_first_time():
+    curve = [Check(step, 1.0, a) for step, a in ((100, 0.9), (200, 0.99), (300, 0.98), (400, 1.0))]
+    early = dataclasses.replace(result(INDEX, 1.0, 400), curve=curve)
+    assert fastest_success(grouped([early]), 100) == 200
+
+
+def test_name_says_what_is_unusual():
+    assert model_name(result(INDEX.replace(tied=True, heads=1), 1.0)).endswith(", tied, one head")
 
 
 def test_brackets_must_not_only_be_counted(store):
