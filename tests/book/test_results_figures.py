@@ -150,7 +150,7 @@ def test_table_has_a_row_for_each_model_and_length():
     assert drawn.results_table(failed)[0][4] == "1, 1 diverged"
 
 
-def test_counting_line_ends_in_its_name(ax):
-    drawn.counting_line(ax, {50: 0.98, 20: 0.97})
+def test_line_of_a_rule_ends_in_its_name(ax):
+    drawn.rule_line(ax, {50: 0.98, 20: 0.97}, "counting")
     assert list(ax.lines[0].get_xdata()) == [20, 50]
     assert ax.texts[0].get_text() == "counting"

@@ -9,7 +9,7 @@ from companion.experiments import Device, Run, load, sweep, train, train_togethe
 from companion.experiments.groups import checkpoint_of, grouped, is_stackable
 from companion.experiments.training import Training
 from companion.models import MODELS, ModelConfig, SequenceModel, register
-from companion.models.stack import lookup
+from companion.models.stack import lookup, take_rows
 
 RUN = Run(task="index-lookup", length=3, model="transformer", alphabet=4, width=16, steps=60,
           check_every=20, validate=300, evaluate=300, learning_rate=1e-2)  # fmt: skip
@@ -148,6 +148,32 @@ def test_model_that_does_not_stack_is_trained_run_by_run_until_it_is_corrected()
         assert grouped(runs, together=True) == [runs]
     finally:
         MODELS.pop("counts from the left", None)
+
+
+@pytest.mark.parametrize("wrong", ["rows", "buffer"])
+def test_what_a_population_needs_is_tried(wrong):
+    """Rows taken from the left, or a buffer that has no axis of members."""
+
+    @register("nearly stacks")
+    class Nearly(SequenceModel):
+        def __init__(self, config: ModelConfig) -> None:
+            super().__init__(config)
+            self.table = torch.nn.Parameter(torch.randn(config.vocab, config.classes))
+            if wrong == "buffer":
+                self.register_buffer("scale", torch.ones(config.classes))
+
+        def state_shapes(self, t):
+            return ()
+
+        def advance(self, tokens, state, read):
+            logits = lookup(self.table, tokens)
+            rows = read if wrong == "buffer" else read.flatten(0, -2)
+            return take_rows(logits, rows), ()
+
+    try:
+        assert not is_stackable("nearly stacks")
+    finally:
+        MODELS.pop("nearly stacks")
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))

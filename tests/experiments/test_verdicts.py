@@ -61,19 +61,44 @@ def test_median_over_seeds_decides(store):
 
 
 def test_rivals_are_given_three_times_the_steps(store):
-    lstm = INDEX.replace(model="lstm")
+    long = INDEX.replace(length=200)
+    lstm = long.replace(model="lstm")
     for steps, outcome in ((2999, "not at this scale"), (3000, "reproduced")):
-        store["figure-2-index"] = [result(INDEX, 1.0, 1000), result(lstm, 0.02, steps)]
+        store["figure-2-index"] = [result(long, 1.0, 1000), result(lstm, 0.02, steps)]
         assert verdicts.rivals_do_not().outcome == "reproduced"
         assert verdicts.even_with_more_steps().outcome == outcome
-    store["figure-2-index"] = [result(INDEX, 1.0, 1000), result(lstm, 0.95, 9000)]
+    store["figure-2-index"] = [result(long, 1.0, 1000), result(lstm, 0.95, 9000)]
     assert verdicts.rivals_do_not().outcome == "not at this scale"
     assert verdicts.even_with_more_steps().outcome == "not at this scale"
 
 
+def test_what_was_tried_further_stands_in_for_the_short_run(store):
+    store["figure-2-index"] = [result(INDEX, 0.9, 6000)]
+    assert verdicts.attention_looks_up().outcome == "not at this scale"
+    store["further"] = [result(INDEX, 1.0, 40_000)]
+    assert verdicts.attention_looks_up().cases == {"N = 100: 100.0% after 40,000 steps": True}
+    assert verdicts.attention_is_quick().outcome == "not at this scale"
+    store["further"] = [result(INDEX, 1.0, 9000)]
+    assert verdicts.attention_is_quick().cases == {"N = 100: 9,000 steps": True}
+
+
+def test_claims_on_equality_name_their_models_and_lengths(store):
+    base = Run(task="eq-random", length=50, model="lstm", alphabet=2)
+    store["figure-4"] = [
+        result(base, 0.5),
+        result(base.replace(length=200), 0.5),
+        result(base.replace(model="mamba"), 0.995),
+        result(base.replace(task="eq-one", alphabet=9), 0.7),
+    ]
+    assert len(verdicts.long_random_strings_are_hard().cases) == 1
+    assert verdicts.state_spaces_compare().outcome == "reproduced"
+    assert verdicts.all_count().outcome == "not at this scale"
+    assert verdicts.attention_compares().outcome == "no results"
+
+
 def test_the_faster_of_two_transformers_sets_the_unit():
     groups = grouped([result(INDEX, 1.0, 4000), result(INDEX.replace(tied=True), 1.0, 1000)])
-    assert fastest_success(groups, 100) == 1000
+    assert fastest_success(groups, 100) == (1000, "transformer-(1, 64), tied")
     assert fastest_success(groups, 50) is None
     assert fastest_success(grouped([result(INDEX, 0.9)]), 100) is None
 
@@ -81,7 +106,7 @@ def test_the_faster_of_two_transformers_sets_the_unit():
 def test_the_unit_ends_when_it_is_near_perfect_for_the_first_time():
     curve = [Check(step, 1.0, a) for step, a in ((100, 0.9), (200, 0.99), (300, 0.98), (400, 1.0))]
     early = dataclasses.replace(result(INDEX, 1.0, 400), curve=curve)
-    assert fastest_success(grouped([early]), 100) == 200
+    assert fastest_success(grouped([early]), 100) == (200, "transformer-(1, 64)")
 
 
 def test_name_says_what_is_unusual():

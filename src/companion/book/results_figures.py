@@ -94,8 +94,8 @@ def curves_in_multiples(ax: Axes, results: Iterable[Result], N: int, chance: flo
     Raises ValueError if no Transformer among the results got that far at N.
     """
     groups = grouped(results)
-    unit = fastest_success(groups, N)
-    if unit is None:
+    first = fastest_success(groups, N)
+    if first is None:
         raise ValueError(f"got no Transformer with {NEAR_PERFECT:.0%} at N={N}, expected one")
     mine = {name: runs for (name, n), runs in groups.items() if n == N}
     for name, mark in looks(mine).items():
@@ -103,7 +103,7 @@ def curves_in_multiples(ax: Axes, results: Iterable[Result], N: int, chance: flo
             step, _, accuracy = zip(*result.curve, strict=True)
             every = max(1, len(step) // 6)
             label = name if i == 0 else None
-            ax.plot(np.array(step) / unit, accuracy, **mark, lw=1.2, ms=4, markevery=every,
+            ax.plot(np.array(step) / first[0], accuracy, **mark, lw=1.2, ms=4, markevery=every,
                     label=label)  # fmt: skip
     for multiple in (1, 3):
         ax.axvline(multiple, color=INK, lw=0.8, ls=DASHED)
@@ -191,18 +191,18 @@ def _state_bits(name: str, _: type[SequenceModel], config: ModelConfig, t: int) 
     return 32 * sum(map(math.prod, model.state_shapes(t)))
 
 
-def counting_line(ax: Axes, accuracy: Mapping[int, float]) -> None:
-    """What a rule that only counts brackets gets right at each N.
+def rule_line(ax: Axes, accuracy: Mapping[int, float], name: str) -> None:
+    """What a simple rule gets right, at each length or other number that the axis shows.
 
     >>> from matplotlib.figure import Figure
     >>> ax = Figure().subplots()
-    >>> counting_line(ax, {20: 0.97, 50: 0.98})
+    >>> rule_line(ax, {20: 0.97, 50: 0.98}, "counting")
     >>> ax.texts[0].get_text()
     'counting'
     """
-    N, y = zip(*sorted(accuracy.items()), strict=True)
-    ax.plot(N, y, color=INK, lw=1, ls=DASHED)
-    ax.text(N[-1] * 1.03, y[-1], "counting", va="center")
+    x, y = zip(*sorted(accuracy.items()), strict=True)
+    ax.plot(x, y, color=INK, lw=1, ls=DASHED)
+    ax.text(x[-1] * 1.03, y[-1], name, va="center")
 
 
 def results_table(results: Iterable[Result], exam: str | None = None) -> list[tuple]:
@@ -237,10 +237,10 @@ __all__ = [
     "accuracy_against",
     "accuracy_by_state",
     "accuracy_by_task",
-    "counting_line",
     "curves_in_multiples",
     "model_name",
     "results_table",
+    "rule_line",
     "seeds_and_median",
     "state_rate",
 ]

@@ -103,7 +103,7 @@ class IndexLookup(MultiIndexLookup):
 
     def asked(self) -> Float[np.ndarray, " N"]:
         """How likely a training example asks for each place: Σ_k 1 / k over the lengths k that
-        reach it, by the number of lengths. The last place of N is asked for the most rarely.
+        reach it, divided by the number of lengths. The last place is asked for least often.
 
         >>> IndexLookup(N=11).asked().round(3)[[0, 9, 10]].tolist()
         [0.095, 0.095, 0.045]

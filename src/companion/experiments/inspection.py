@@ -1,10 +1,10 @@
 """What a trained model has learned: where it looks, and what it remembers.
 
 Three questions, each with its counterpart in `companion.theory`: does a trained layer point as
-Theorem 1's does (`pointing`, `pointing_of_theorem_1`), and which places does it get wrong
-(`right_by_place`); are learned position vectors as far apart as
+Theorem 1's does (`pointing`, `pointing_of_theorem_1`); are learned position vectors as far apart as
 vectors can be (`cosines`, with `dimensions.welch`); and does a trained recogniser keep apart the
-states of the minimal automaton (`accepts`, for `observation.observe`)?
+states of the minimal automaton (`accepts`, for `observation.observe`)? And one without: which
+places has a model of Index Lookup not learned (`right_by_place`)?
 
 | symbol | meaning                                  |
 |--------|------------------------------------------|
@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from companion.experiments.index_lookup import IndexLookup
+from companion.experiments.training import evaluating
 from companion.models import SequenceModel
 from companion.models.stack import Stack, merge_heads, visible
 from companion.models.transformer import Attention
@@ -103,7 +104,6 @@ def pointing_of_theorem_1(N: int, alphabet: int) -> Pointing:
     return Pointing(np.stack([built.attention(string, p)[None] for p in range(N)]))
 
 
-@torch.no_grad()
 def right_by_place(
     model: SequenceModel, task: IndexLookup, strings: int = 50, *, rng: torch.Generator
 ) -> Float[np.ndarray, " N"]:
@@ -114,7 +114,8 @@ def right_by_place(
     read = torch.full((N, 1), N, device=device)
     right = torch.zeros(N, dtype=torch.int64, device=device)
     for row in symbols.to(device):
-        logits, _ = model(torch.cat([row.expand(N, -1), p], 1), read=read)
+        with evaluating(model):
+            logits, _ = model(torch.cat([row.expand(N, -1), p], 1), read=read)
         right += logits[:, 0].argmax(-1) == row
     return (right.double() / strings).cpu().numpy()
 

@@ -6,11 +6,12 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from companion.experiments import checkpoint as files
 from companion.experiments.adam import PopulationAdam
@@ -324,13 +325,25 @@ def examine(model: SequenceModel, batch: Batch) -> tuple[Score, Score]:
     return answers[0], examples[0]
 
 
-@torch.no_grad()
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Without gradients, and without what a reader's model does in training only, as dropout."""
+    was = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was)
+
+
 def scores(model: SequenceModel | Population, batch: Batch) -> tuple[list[Score], list[Score]]:
     """The same for each member of a population; of a model alone, lists of one."""
     members, count = batch.tokens.shape[:-2], batch.tokens.shape[-2]
     right, asked, whole = (torch.zeros(members, dtype=torch.int64) for _ in range(3))
     for tokens, read, targets in zip(*(x.split(AT_ONCE, -2) for x in batch), strict=True):
-        logits, _ = model(tokens, read=read)
+        with evaluating(model):
+            logits, _ = model(tokens, read=read)
         good = (logits.argmax(-1) == targets) & logits.isfinite().all(-1)
         due = targets != NOTHING
         right += (good & due).sum((-2, -1)).cpu()

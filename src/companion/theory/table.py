@@ -87,9 +87,9 @@ def bits(row: Row, architecture: str, N: int, p: int, q: int) -> float | None:
 
 
 def longest(row: Row, state_bits: int, q: int = 64) -> int | None:
-    """The longest input, of even length, that the table leaves to a recurrent model with such a
-    state. Beyond it no weights of any such model do the task; up to it nothing is promised, unless
-    the entry says "exactly". None where no length up to 2^60 is excluded.
+    """The longest input of even length that the table leaves to a recurrent model with such a
+    state: two symbols more, and no weights of any such model do the task. Up to it nothing is
+    promised, unless the entry says "exactly". None where no length up to 2^60 is excluded.
 
     >>> [longest(row, 2048) for row in TABLE[:2]], longest(TABLE[5], 2048)
     ([340, None], None)
@@ -165,7 +165,7 @@ TABLE = (
     Row(
         "Associative recall",
         Entry("needs", r"N", "Proposition 9", 7, lambda N, p, q: N),
-        Entry("open", "", "open in the paper; settled later", 7),
+        Entry("open", "", "open in the paper; for a relative settled later", 7),
         Entry(*_LOOKUP, "Theorem 7", 7, lambda N, p, q: _nearest(N + 1), K_c=2),
     ),
     Row(
