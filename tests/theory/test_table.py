@@ -66,7 +66,6 @@ def test_states_are_those_of_the_machines(N):
     assert row("Equality").rnn.value(N, 16, 2) == size(RotatingRegister(N))
 
 
-@pytest.mark.claim("Summary table", "least widths of one layer: {task}")
 @pytest.mark.parametrize("state_bits", [0, 5, 37, 2048, 10_000])
 def test_longest_is_the_last_even_length_that_the_bits_allow(state_bits):
     for entry in TABLE:
@@ -80,6 +79,7 @@ def test_longest_is_the_last_even_length_that_the_bits_allow(state_bits):
             assert N == 0 or value(N, 1, 64) <= state_bits
 
 
+@pytest.mark.claim("Summary table", "least widths of one layer: {task}")
 @pytest.mark.parametrize("task", ["dyck", "equality", "disjointness"])
 def test_one_layer_widths_are_the_least_that_the_protocol_allows(task):
     N, p = 4096, 16
