@@ -197,7 +197,9 @@ def further(scale: str) -> Trials:
     Index Lookup, with the Transformer of Appendix H.1, three and eight times as long at a rate of
     5e-4: a training string asks for the last of N places once in N (N - 9) times, so at 200 symbols
     the budget of `figure_2_index` asks for each of the last ones a handful of times. Equality,
-    where accuracy was still rising, five times as long at the best rate, along a cosine.
+    where accuracy was still rising, five times as long at the best rate, along a cosine. And
+    Eq-ncp, in which two seeds of three of two-layer attention did not find how to copy, with
+    embeddings of size one as for recall, and a state-space model likewise.
     """
     lengths, steps, rates = {
         "smoke": ({20: 20}, 20, (None,)),
@@ -210,6 +212,10 @@ def further(scale: str) -> Trials:
     for (task, model, depth, best), lr in product(EQUALITY_FURTHER, rates):
         run = Run(task=task, alphabet=EQUALITY[task], length=20, model=model, depth=depth)
         yield run.replace(learning_rate=lr or best, schedule="cosine", steps=steps), steps
+    for (model, depth), lr in product((("transformer", 2), ("dss", 1)), rates):
+        run = Run(task="eq-ncp", alphabet=1024, length=20, model=model, depth=depth)
+        run = run.replace(learning_rate=lr or 1e-3, embedding_std=1.0)
+        yield run.replace(steps=steps // 3), steps // 3
 
 
 def _index(model: str, N: int, **more) -> Run:
