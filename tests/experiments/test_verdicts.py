@@ -78,6 +78,8 @@ def test_what_was_tried_further_stands_in_for_the_short_run(store):
     store["further"] = [result(INDEX, 1.0, 40_000)]
     assert verdicts.attention_looks_up().cases == {"N = 100: 100.0% after 40,000 steps": True}
     assert verdicts.attention_is_quick().outcome == "not at this scale"
+    store["further"] = [result(INDEX, 0.5, 40_000)]
+    assert verdicts.attention_looks_up().cases == {"N = 100: 90.0% after 6,000 steps": False}
     store["further"] = [result(INDEX, 1.0, 9000)]
     assert verdicts.attention_is_quick().cases == {"N = 100: 9,000 steps": True}
 
