@@ -123,57 +123,42 @@ def test_groups_keep_settings_apart():
     assert grouped(RUNS, together=False) == [[run] for run in RUNS]
 
 
-def test_model_that_does_not_stack_is_trained_run_by_run_until_it_is_corrected():
-    def define(right):
-        @register("counts from the left")
-        class Left(SequenceModel):
-            """Its table is read as if there were no axis in front of the batch."""
+@pytest.fixture
+def define():
+    """Registers a reader's model that is right, or wrong in one way, under the same name."""
 
+    def register_it(wrong=None):
+        @register("of a reader")
+        class Reader(SequenceModel):
             def __init__(self, config: ModelConfig) -> None:
                 super().__init__(config)
-                self.head = torch.nn.Parameter(torch.randn(config.vocab, config.classes))
+                self.table = torch.nn.Parameter(torch.randn(config.vocab, config.classes))
+                if wrong == "buffer":  # which has no axis of members
+                    self.register_buffer("scale", torch.ones(config.classes))
 
             def state_shapes(self, t):
                 return ()
 
             def advance(self, tokens, state, read):
-                return (lookup(self.head, tokens) if right else self.head[tokens]), ()
+                logits = self.table[tokens] if wrong == "table" else lookup(self.table, tokens)
+                return take_rows(logits, read.flatten(0, -2) if wrong == "rows" else read), ()
 
-    try:
-        define(right=False)
-        assert not is_stackable("counts from the left")
-        runs = [RUN.replace(model="counts from the left", seed=seed) for seed in (0, 1)]
-        assert grouped(runs, together=True) == [[run] for run in runs]
-        define(right=True)  # a notebook's cell, run again
-        assert grouped(runs, together=True) == [runs]
-    finally:
-        MODELS.pop("counts from the left", None)
+        return "of a reader"
+
+    yield register_it
+    MODELS.pop("of a reader", None)
 
 
-@pytest.mark.parametrize("wrong", ["rows", "buffer"])
-def test_what_a_population_needs_is_tried(wrong):
-    """Rows taken from the left, or a buffer that has no axis of members."""
+@pytest.mark.parametrize("wrong", ["table", "rows", "buffer"])
+def test_model_that_does_not_stack_is_found_out_by_trying(define, wrong):
+    assert not is_stackable(define(wrong))
 
-    @register("nearly stacks")
-    class Nearly(SequenceModel):
-        def __init__(self, config: ModelConfig) -> None:
-            super().__init__(config)
-            self.table = torch.nn.Parameter(torch.randn(config.vocab, config.classes))
-            if wrong == "buffer":
-                self.register_buffer("scale", torch.ones(config.classes))
 
-        def state_shapes(self, t):
-            return ()
-
-        def advance(self, tokens, state, read):
-            logits = lookup(self.table, tokens)
-            rows = read if wrong == "buffer" else read.flatten(0, -2)
-            return take_rows(logits, rows), ()
-
-    try:
-        assert not is_stackable("nearly stacks")
-    finally:
-        MODELS.pop("nearly stacks")
+def test_it_is_trained_run_by_run_until_it_is_corrected(define):
+    runs = [RUN.replace(model=define("table"), seed=seed) for seed in (0, 1)]
+    assert grouped(runs, together=True) == [[run] for run in runs]
+    define()  # a notebook's cell, run again
+    assert grouped(runs, together=True) == [runs]
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))

@@ -8,8 +8,9 @@ import torch
 
 from companion.experiments import NOTHING, Batch, Result, Run, Score, choose_device, train
 from companion.experiments.result import Check
+from companion.experiments.scoring import examine
 from companion.experiments.train import label, summary
-from companion.experiments.training import Training, examine, generator, learning_rate
+from companion.experiments.training import Training, generator, learning_rate
 from companion.models import MODELS, ModelConfig, build
 
 TINY = Run(task="index-lookup", length=3, model="transformer", alphabet=4, width=16, steps=60,
@@ -115,6 +116,21 @@ def test_an_example_counts_as_right_if_all_its_answers_are():
     answers, examples = examine(model, batch)
     assert answers == Score(4, 6)
     assert examples == Score(2, 4)
+
+
+def test_what_a_model_does_in_training_only_is_left_out_of_its_scores():
+    model = build("lstm", ModelConfig(vocab=2, classes=2, width=4), rng=torch.Generator())
+    model.embedding = torch.nn.Sequential(model.embedding, torch.nn.Dropout(1.0))  # all is zero
+    tokens = torch.tensor([[0, 1, 1, 0]])
+    with torch.no_grad():
+        model.eval()
+        model.head.bias -= model(tokens)[0].mean((0, 1))  # so that answers depend on tokens
+        answers = model(tokens)[0].argmax(-1)
+        model.train()
+        assert (model(tokens)[0].argmax(-1) != answers).any()
+    batch = Batch(tokens, torch.arange(4)[None], answers)
+    assert examine(model, batch)[0] == Score(4, 4)
+    assert model.training and model.embedding.training
 
 
 def test_provenance_says_where_the_numbers_come_from():

@@ -13,8 +13,8 @@ import torch
 
 from companion.experiments.languages import Language
 from companion.experiments.result import Score
+from companion.experiments.scoring import examine
 from companion.experiments.task import Batch
-from companion.experiments.training import examine
 from companion.models import SequenceModel
 
 

@@ -23,13 +23,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from companion.experiments.index_lookup import IndexLookup
-from companion.experiments.training import evaluating
+from companion.experiments.scoring import AT_ONCE, evaluating
 from companion.models import SequenceModel
 from companion.models.stack import Stack, merge_heads, visible
 from companion.models.transformer import Attention
 from companion.theory import index_lookup
-
-AT_ONCE = 250  # sequences per forward pass; bounds the memory
 
 
 class Pointing(NamedTuple):
@@ -113,10 +111,10 @@ def right_by_place(
     p = torch.arange(task.alphabet, task.alphabet + N, device=device)[:, None]
     read = torch.full((N, 1), N, device=device)
     right = torch.zeros(N, dtype=torch.int64, device=device)
-    for row in symbols.to(device):
-        with evaluating(model):
+    with evaluating(model):
+        for row in symbols.to(device):
             logits, _ = model(torch.cat([row.expand(N, -1), p], 1), read=read)
-        right += logits[:, 0].argmax(-1) == row
+            right += logits[:, 0].argmax(-1) == row
     return (right.double() / strings).cpu().numpy()
 
 
@@ -137,13 +135,13 @@ def cosines(vectors: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " pairs"]:
     return (unit @ unit.T)[np.triu_indices(len(unit), 1)]
 
 
-@torch.no_grad()
 def accepts(model: SequenceModel, words: Int[np.ndarray, "B N"]) -> Bool[np.ndarray, " B"]:
     """Whether the model says 1 after the last symbol of each word."""
     tokens = torch.from_numpy(words).to(model.device)
     last = torch.full((len(words), 1), words.shape[1] - 1, device=model.device)
-    said = [
-        model(part, read=at)[0][:, 0].argmax(-1) == 1
-        for part, at in zip(tokens.split(AT_ONCE), last.split(AT_ONCE), strict=True)
-    ]
+    with evaluating(model):
+        said = [
+            model(part, read=at)[0][:, 0].argmax(-1) == 1
+            for part, at in zip(tokens.split(AT_ONCE), last.split(AT_ONCE), strict=True)
+        ]
     return torch.cat(said).cpu().numpy()

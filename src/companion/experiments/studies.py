@@ -198,8 +198,8 @@ def further(scale: str) -> Trials:
     5e-4: a training string asks for the last of N places once in N (N - 9) times, so at 200 symbols
     the budget of `figure_2_index` asks for each of the last ones a handful of times. Equality,
     where accuracy was still rising, five times as long at the best rate, along a cosine. And
-    Eq-ncp, in which two seeds of three of two-layer attention did not find how to copy, with
-    embeddings of size one as for recall, and a state-space model likewise.
+    Eq-ncp, in which two layers of attention find how to copy from some seeds only, with embeddings
+    of size one as for recall, and a state-space model likewise.
     """
     lengths, steps, rates = {
         "smoke": ({20: 20}, 20, (None,)),

@@ -13,8 +13,9 @@ from companion.experiments.device import Device, choose_device, cpu_settings
 from companion.experiments.progress import Progress
 from companion.experiments.result import Result, Score
 from companion.experiments.run import Run
+from companion.experiments.scoring import examine
 from companion.experiments.task import Task
-from companion.experiments.training import Training, examine
+from companion.experiments.training import Training
 from companion.models import SequenceModel
 
 

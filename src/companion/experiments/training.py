@@ -6,12 +6,11 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from companion.experiments import checkpoint as files
 from companion.experiments.adam import PopulationAdam
@@ -20,12 +19,12 @@ from companion.experiments.progress import Progress
 from companion.experiments.provenance import provenance
 from companion.experiments.result import Check, Result, Score
 from companion.experiments.run import Run
+from companion.experiments.scoring import examine, scores
 from companion.experiments.step import Step, choose_execution
-from companion.experiments.task import NOTHING, Batch, Task, exams
+from companion.experiments.task import Batch, Task, exams
 from companion.models import Population, SequenceModel, build
 
 SAVE_EVERY = 20.0  # seconds, at least, between checkpoints
-AT_ONCE = 250  # examples per forward pass when nothing is learned; bounds the memory
 
 
 class Clock:
@@ -314,40 +313,3 @@ def generator(seed: int, purpose: str, device: torch.device | str = "cpu") -> to
     """
     digest = hashlib.sha256(f"{purpose} {seed}".encode()).digest()
     return torch.Generator(device).manual_seed(int.from_bytes(digest[:7], "little"))
-
-
-def examine(model: SequenceModel, batch: Batch) -> tuple[Score, Score]:
-    """How many answers are right, and in how many examples all of them.
-
-    An answer with a logit that is not finite is wrong.
-    """
-    answers, examples = scores(model, batch)
-    return answers[0], examples[0]
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without gradients, and without what a reader's model does in training only, as dropout."""
-    was = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        model.train(was)
-
-
-def scores(model: SequenceModel | Population, batch: Batch) -> tuple[list[Score], list[Score]]:
-    """The same for each member of a population; of a model alone, lists of one."""
-    members, count = batch.tokens.shape[:-2], batch.tokens.shape[-2]
-    right, asked, whole = (torch.zeros(members, dtype=torch.int64) for _ in range(3))
-    for tokens, read, targets in zip(*(x.split(AT_ONCE, -2) for x in batch), strict=True):
-        with evaluating(model):
-            logits, _ = model(tokens, read=read)
-        good = (logits.argmax(-1) == targets) & logits.isfinite().all(-1)
-        due = targets != NOTHING
-        right += (good & due).sum((-2, -1)).cpu()
-        asked += due.sum((-2, -1)).cpu()
-        whole += (good | ~due).all(-1).sum(-1).cpu()
-    pairs = zip(right.view(-1).tolist(), asked.view(-1).tolist(), strict=True)
-    return [Score(*pair) for pair in pairs], [Score(n, count) for n in whole.view(-1).tolist()]

@@ -86,7 +86,7 @@ def accuracy(results: Iterable[Result], exam: str | None = None) -> float:
 def attention_looks_up() -> Verdict:
     """Figure 2, left: the one-layer Transformer, tried further where it fell short."""
     cases = {}
-    for (name, N), runs in _best("figure-2-index").items():
+    for (name, N), runs in _best("figure-2-index", "index-lookup").items():
         if name == "transformer-(1, 64)":
             cases[f"N = {N}: {_told(runs)}"] = accuracy(runs) >= NEAR_PERFECT
     return Verdict("2, left", "A one-layer Transformer of width 64 gets near-perfect", cases)
@@ -95,7 +95,7 @@ def attention_looks_up() -> Verdict:
 def attention_is_quick() -> Verdict:
     """Figure 2, middle: how many steps that takes."""
     cases = {}
-    for (name, N), runs in _best("figure-2-index").items():
+    for (name, N), runs in _best("figure-2-index", "index-lookup").items():
         if name == "transformer-(1, 64)" and accuracy(runs) >= NEAR_PERFECT:
             steps = median(first_success(r) for r in runs)
             cases[f"N = {N}: {steps:,.0f} steps"] = steps <= A_FEW_THOUSAND
@@ -252,11 +252,11 @@ def _equality(
     return Verdict("4", claim, cases)
 
 
-def _best(study: str, task: str | None = None) -> Groups:
+def _best(study: str, task: str) -> Groups:
     """Runs of a study, or those of the same model that were tried further, whichever are better."""
     groups: dict[tuple[str, int], list[Result]] = {}
     for name in (study, "further"):
-        found = grouped(r for r in reported(name) if r.run.task == (task or "index-lookup"))
+        found = grouped(r for r in reported(name) if r.run.task == task)
         for key, runs in found.items():
             if key not in groups or accuracy(runs) > accuracy(groups[key]):
                 groups[key] = runs
