@@ -11,7 +11,16 @@ from matplotlib.figure import Figure
 from nbclient import NotebookClient
 
 from companion.book import figures
-from companion.book.appearance import DIVERGING, INK, NEGATIVE, PAPER, POSITIVE, SERIES, looks
+from companion.book.appearance import (
+    DIVERGING,
+    INK,
+    NEGATIVE,
+    OTHERS,
+    PAPER,
+    POSITIVE,
+    SERIES,
+    looks,
+)
 from companion.book.svg import INK as PAGE_INK
 from companion.book.svg import PAPER as PAGE_PAPER
 from companion.theory import bounds, dimensions, vectors
@@ -49,9 +58,10 @@ def contrast(a: str, b: str) -> float:
 
 
 @pytest.mark.parametrize("background", BACKGROUNDS)
-@pytest.mark.parametrize("name", [*SERIES, "negative", "positive"])
+@pytest.mark.parametrize("name", [*SERIES, "negative", "positive", *range(len(OTHERS))])
 def test_series_is_legible_on_both_pages(name, background):
-    colour = {"negative": NEGATIVE, "positive": POSITIVE}.get(name) or SERIES[name][0]
+    named = {"negative": NEGATIVE, "positive": POSITIVE, **{i: x[0] for i, x in enumerate(OTHERS)}}
+    colour = named.get(name) or SERIES[name][0]
     assert contrast(colour, background) >= 3
 
 
@@ -75,8 +85,11 @@ def test_looks_of_one_figure_are_all_different(names, count):
     assert len(set(found)) == len(found) == count
 
 
-def test_readers_own_model_has_the_same_look_on_every_machine():
-    assert looks(["my network"])["my network"]["marker"] == "D"
+def test_readers_own_models_look_the_same_in_every_figure():
+    compared = ["transformer", "lstm", "linear transformer", "mamba", "dss", "retnet"]
+    for own in (["mingru", "window"], ["window-(1, 64)", *compared, "mingru-(1, 64)"]):
+        found = looks(own)
+        assert [found[name]["marker"] for name in sorted(own) if name not in compared] == ["h", "X"]
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,11 @@ def test_places_are_drawn_at_the_times_they_were_asked_for(ax):
 
 
 def test_mistakes_are_drawn_beside_their_prediction(ax):
-    curves = {"transformer, N = 50": [(100, 2.0, 0.25), (200, 1.0, 0.75), (300, 0.0, 1.0)]}
-    errors_and_prediction(ax, curves, {"N = 50": [(100, 0.6), (200, 0.2), (300, 0.0)]})
-    drawn = [line.get_xydata().tolist() for line in ax.lines[:2]]
-    assert drawn == [[[100, 0.75], [200, 0.25]], [[100, 0.6], [200, 0.2]]]
+    curve = [(100, 2.0, 0.25), (200, 1.0, 0.75), (300, 0.0, 1.0)]
+    errors_and_prediction(ax, [curve], [(100, 0.6), (200, 0.2), (300, 0.0)])
+    run, prediction = (line.get_xydata() for line in ax.lines)
+    np.testing.assert_array_equal(run, [(100, 0.75), (200, 0.25), (300, np.nan)])
+    np.testing.assert_array_equal(prediction, [(100, 0.6), (200, 0.2), (300, np.nan)])
 
 
 def test_accuracy_is_drawn_by_place(ax):

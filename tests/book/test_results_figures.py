@@ -1,6 +1,7 @@
 """Figures of stored results show every seed, the median, and the right units."""
 
 import dataclasses
+import itertools
 from statistics import median
 
 import matplotlib.pyplot as plt
@@ -83,6 +84,14 @@ def test_every_seed_is_a_point_with_its_interval(ax):
 def test_another_score_may_be_drawn(ax):
     drawn.accuracy_against(ax, RESULTS, "length", 0.5, score=lambda r: Score(1, 4))
     assert set(lines(ax)["lstm-(1, 64)"].get_ydata()) == {0.25}
+
+
+def test_close_to_one_each_nine_takes_as_much_room(ax):
+    drawn.accuracy_against(ax, RESULTS, "length", chance=0.5, close=True)
+    heights = [ax.transData.transform((1, y))[1] for y in (0.9, 0.99, 0.999, 0.9999)]
+    steps = [b - a for a, b in itertools.pairwise(heights)]
+    assert steps == pytest.approx([steps[0]] * 3, rel=0.05)
+    assert ax.get_ylim()[1] == 0.9999
 
 
 def test_steps_are_multiples_of_the_transformers(ax):

@@ -34,7 +34,7 @@ def test_table_follows_the_choice_and_says_which_kind_of_bound():
     rows = {row[0]: row[1:] for row in explorer.table().rows}
     assert rows["Index Lookup, index last"][0] == f"= {1 << 20:,}"
     assert rows["Dyck-(2,2)"][0] == "≤ 3" and rows["Dyck-(2,2)"][1].startswith("≥ ")
-    assert rows["Associative recall"][1] == "open"
+    assert rows["Associative recall of N pairs"][1] == "open"
 
 
 def test_page_part_holds_its_own_data_and_nothing_remote():

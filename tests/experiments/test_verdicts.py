@@ -65,11 +65,30 @@ def test_rivals_are_given_three_times_the_steps(store):
     lstm = long.replace(model="lstm")
     for steps, outcome in ((2999, "not at this scale"), (3000, "reproduced")):
         store["figure-2-index"] = [result(long, 1.0, 1000), result(lstm, 0.02, steps)]
-        assert verdicts.rivals_do_not().outcome == "reproduced"
         assert verdicts.even_with_more_steps().outcome == outcome
     store["figure-2-index"] = [result(long, 1.0, 1000), result(lstm, 0.95, 9000)]
-    assert verdicts.rivals_do_not().outcome == "not at this scale"
     assert verdicts.even_with_more_steps().outcome == "not at this scale"
+
+
+def test_who_degrades_was_better_before(store):
+    long = INDEX.replace(length=200, model="lstm")
+    for before, after, outcome in (
+        (0.1, 0.02, "reproduced"),
+        (1.0, 0.95, "not at this scale"),
+        (0.02, 0.02, "not at this scale"),
+    ):
+        store["figure-2-index"] = [result(long.replace(length=20), before), result(long, after)]
+        assert verdicts.rivals_do_not().outcome == outcome
+    store["figure-2-index"] = [result(long, 0.02)]
+    assert verdicts.rivals_do_not().outcome == "no results"
+
+
+def test_a_claim_about_long_strings_is_not_judged_by_short_ones(store):
+    short = Run(task="eq-ncp", length=50, model="dss", alphabet=9)
+    store["figure-4"] = [result(short, 0.1)]
+    assert verdicts.small_states_do_not_copy().outcome == "no results"
+    store["figure-4"] = [result(short.replace(length=500), 0.1)]
+    assert verdicts.small_states_do_not_copy().outcome == "reproduced"
 
 
 def test_what_was_tried_further_stands_in_for_the_short_run(store):
@@ -154,7 +173,6 @@ def test_equality_separates_models_and_tasks(store):
         result(base.replace(task="eq-random", alphabet=2), 0.6),
     ]
     assert verdicts.attention_copies().outcome == "reproduced"
-    assert verdicts.small_states_do_not_copy().outcome == "reproduced"
     assert verdicts.attention_compares().outcome == "not at this scale"
 
 

@@ -7,6 +7,7 @@ every chapter.
 """
 
 import math
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
 INK, PAPER = "#1b1b1f", "#fefefe"  # replaced by the page's colours of text and background
 NEGATIVE, POSITIVE = "#3a7fd5", "#c96a12"
@@ -39,6 +40,8 @@ SERIES = {
     "trace": ("#3a7fd5", "o", SOLID),
     "binary": ("#9a5bd0", "D", DOTTED),
 }
+# Of models that are not known, such as a reader's own: far from the six that the paper compares.
+OTHERS = (("#c8468f", "X", SOLID), ("#5f9e1c", "h", DASHDOT), ("#7b7f88", "p", DASHED))
 _APART = 70  # distance of two colours, red, green and blue up to 255, that are told apart
 _DASHES = (SOLID, DASHED, DASHDOT, DOTTED)
 
@@ -102,22 +105,25 @@ def style() -> None:
 def look(name: str, avoid: Iterable[str] = ()) -> dict:
     """Colour, marker and line style of a model or family, by the longest prefix that is known.
 
-    A name that is not known, such as a reader's own model, gets a look from its letters, if there
-    is one in a colour far from those to `avoid`.
+    A name that is not known, such as a reader's own model, gets one of `OTHERS` by its first word,
+    the same in every figure, unless that is close to a colour to `avoid`.
 
     >>> look("LSTM, width 128")["color"] == look("lstm")["color"]
     True
     >>> look("trace code")["marker"]
     'o'
+    >>> look("mine") == look("mine-(1, 64)")
+    True
     """
     known = _known(name)
-    if known is None:
-        order = sorted(SERIES)
-        start = zlib.crc32(_letters(name).encode()) % len(order)
-        order = order[start:] + order[:start]
-        apart = [key for key in order if all(_apart(SERIES[key][0], x) for x in avoid)]
-        known = (apart or order)[0]
-    colour, marker, dash = SERIES[known]
+    if known is not None:
+        colour, marker, dash = SERIES[known]
+    else:
+        word = re.split("[^a-z]", name.lower())[0]
+        start = zlib.crc32(word.encode()) % len(OTHERS)
+        others = [*OTHERS[start:], *OTHERS[:start], *SERIES.values()]
+        far = [one for one in others if all(_apart(one[0], colour) for colour in avoid)]
+        colour, marker, dash = (far or others)[0]
     return {"color": colour, "marker": marker, "linestyle": dash}
 
 
@@ -135,7 +141,8 @@ def _apart(a: str, b: str) -> bool:
 
 
 def looks(names: Iterable[str]) -> dict[str, dict]:
-    """A look for each name, all different: a second LSTM gets hollow markers and another dash.
+    """A look for each name, all different: a second LSTM has hollow markers and another dash, a
+    third one half filled markers.
 
     >>> a, b = looks(["LSTM 64", "LSTM 128"]).values()
     >>> a["color"] == b["color"], a["linestyle"] == b["linestyle"], b["markerfacecolor"] == PAPER
@@ -152,6 +159,7 @@ def looks(names: Iterable[str]) -> dict[str, dict]:
             start = _DASHES.index(mark["linestyle"])
             mark["linestyle"] = _DASHES[(start + same) % len(_DASHES)]
             mark["markerfacecolor"] = PAPER if same % 2 else mark["color"]
+            mark |= {"fillstyle": "left", "markerfacecoloralt": PAPER} if same == 2 else {}
         result[name] = mark
     return result
 
@@ -179,6 +187,16 @@ def percent(ax: Axes) -> None:
     """Accuracy along y."""
     ax.set(ylabel="accuracy", ylim=(-0.03, 1.03))
     ax.yaxis.set_major_formatter(PercentFormatter(1))
+
+
+def nines(ax: Axes, low: float) -> None:
+    """Accuracy along y from `low` up, where each further nine takes as much room as the one before;
+    what is at the top edge is right throughout."""
+    ax.set_yscale("logit", nonpositive="clip")
+    ax.set(ylabel="accuracy", ylim=(low, 0.9999))
+    ax.yaxis.set_major_locator(FixedLocator([0.5, 0.9, 0.99, 0.999, 0.9999]))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{100 * y:g}%"))
 
 
 def log2_x(ax: Axes, ticks: Sequence = ()) -> None:

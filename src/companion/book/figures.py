@@ -213,7 +213,7 @@ def state_bits(ax: Axes, models: Mapping[str, Iterable[tuple]], alphabet: int) -
 
 
 def model_size_bits(ax: Axes, sizes: Mapping[str, Iterable[tuple]], alphabet: int) -> Axes:
-    """Bits of *all parameters* of a Transformer, (N, bits), against an RNN's *state* alone.
+    """Bits of a Transformer's matrices, (N, bits), against an RNN's *state* alone.
 
     >>> from matplotlib.figure import Figure
     >>> rows = {"transformer, binary code": [(16, 900), (65536, 29000)]}

@@ -7,7 +7,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from companion.book.appearance import DASHED, DOTTED, INK, chance_line, legend_above, looks, percent
+from companion.book.appearance import (
+    DASHED,
+    DOTTED,
+    INK,
+    chance_line,
+    legend_above,
+    look,
+    looks,
+    percent,
+)
 from companion.book.dyck_figures import EMPTY, filled
 from companion.theory.dimensions import welch
 
@@ -48,26 +57,24 @@ def right_by_questions(ax: Axes, asked: Sequence, right: Sequence, enough: float
 
 
 def errors_and_prediction(
-    ax: Axes, curves: Mapping[str, Iterable[tuple]], predicted: Mapping[str, Iterable[tuple]]
+    ax: Axes, curves: Iterable[Iterable[tuple]], predicted: Iterable[tuple]
 ) -> Axes:
-    """Share of mistakes along training, rows (step, loss, accuracy), and as predicted, rows (step,
-    share), both on logarithmic axes, where no mistake at all is not drawn.
+    """Share of mistakes along the training of some runs, each with rows (step, loss, accuracy), and
+    as predicted, rows (step, share); both axes are logarithmic, and no mistake at all is not drawn.
 
     >>> from matplotlib.figure import Figure
-    >>> curves, predicted = {"N = 20": [(100, 2.0, 0.5)]}, {"N = 20": [(100, 0.4)]}
-    >>> ax = errors_and_prediction(Figure().subplots(), curves, predicted)
-    >>> ax.get_ylabel()
+    >>> ax = Figure().subplots()
+    >>> errors_and_prediction(ax, [[(100, 2.0, 0.5)]], [(100, 0.4)]).get_ylabel()
     'share of mistakes'
     """
-    for name, mark in looks(curves).items():
-        points = [(step, 1 - accuracy) for step, _, accuracy in curves[name] if accuracy < 1]
-        every = max(1, len(points) // 8)
-        ax.plot(*zip(*points, strict=True), **mark, ms=4, lw=1.2, markevery=every, label=name)
-    for rows in predicted.values():
-        ax.plot(*zip(*((s, e) for s, e in rows if e > 0), strict=True), color=INK, lw=1.2)
-    ax.plot([], [], color=INK, lw=1.2, label="places asked for too rarely")
+    for i, curve in enumerate(curves):
+        step, _, accuracy = np.array([tuple(row) for row in curve], dtype=float).T
+        mistakes = np.where(accuracy < 1, 1 - accuracy, np.nan)
+        label = "runs" if i == 0 else None
+        ax.plot(step, mistakes, color=look("transformer")["color"], lw=1, alpha=0.8, label=label)
+    step, share = np.array(list(predicted), dtype=float).T
+    ax.plot(step, np.where(share > 0, share, np.nan), color=INK, lw=1.6, label="predicted")
     ax.set(xscale="log", yscale="log", xlabel="training step", ylabel="share of mistakes")
-    legend_above(ax, 2)
     return ax
 
 

@@ -112,7 +112,7 @@ def speedups(ax: Axes, rows: Sequence[Row]) -> Axes:
     >>> from matplotlib.figure import Figure
     >>> ax = speedups(Figure().subplots(), measured()["comparison"])
     >>> ax.get_xlabel()
-    'steps of ours in one of the fastest peer'
+    'our steps per step of the fastest peer'
     """
     found = {
         (asked, *key): pair
@@ -131,7 +131,7 @@ def speedups(ax: Axes, rows: Sequence[Row]) -> Axes:
     ax.axvline(1, color=INK, lw=1, ls=DASHED)
     ax.set_yticks(range(len(names)), [shown(name) for name in names])
     log2_x(ax)
-    ax.set(xlabel="steps of ours in one of the fastest peer", ylim=(len(names) - 0.5, -0.5))
+    ax.set(xlabel="our steps per step of the fastest peer", ylim=(len(names) - 0.5, -0.5))
     ax.tick_params(axis="y", length=0)
     legend_above(ax, 2)
     return ax

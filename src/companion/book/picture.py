@@ -28,12 +28,12 @@ def picture() -> Figure:
         (1 << n, 16 * IndexLookup.build(1 << n, ALPHABET, binary(1 << n)).parameters)
         for n in range(4, 19, 2)
     ]
-    figures.model_size_bits(left, {"Transformer: all parameters": sizes}, ALPHABET)
+    figures.model_size_bits(left, {"Transformer: its matrices": sizes}, ALPHABET)
     figures.accuracy_against_length(right, trained(), chance=1 / ALPHABET)
     left.set_title("what lookup takes to represent", loc="left")
     right.set_title("what training finds", loc="left")
     left.legend(loc="upper left")
-    right.legend(loc="upper left", bbox_to_anchor=(0.02, 0.9))
+    right.legend(loc="upper left", bbox_to_anchor=(0.02, 0.84), fontsize=9.5, labelspacing=0.3)
     return fig
 
 

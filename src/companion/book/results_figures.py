@@ -18,6 +18,7 @@ from companion.book.appearance import (
     legend_above,
     log2_x,
     looks,
+    nines,
     percent,
 )
 from companion.experiments import Result, Score, verdicts
@@ -36,11 +37,13 @@ def accuracy_against(
     *,
     name: Callable[[Result], str] = model_name,
     score: Callable[[Result], Score] = lambda result: result.best,
+    close: bool = False,
 ) -> Axes:
     """Accuracy against one number of the runs, a line for each model.
 
     `field`: that of `Run`, one of length, width, alphabet. `name`: which line a result belongs to.
-    `score`: which of its scores is drawn; by default that of its best weights.
+    `score`: which of its scores is drawn; by default that of its best weights. `close`: look close
+    at one, each nine as high as the one before.
 
     >>> from matplotlib.figure import Figure
     >>> from companion.experiments import reported
@@ -61,7 +64,7 @@ def accuracy_against(
         seeds_and_median(ax, lines[label], mark, label)
     chance_line(ax, chance)
     log2_x(ax, sorted({x for line in lines.values() for x in line}))
-    percent(ax)
+    nines(ax, 0.9 * chance) if close else percent(ax)
     ax.set(xlabel=AXES[field])
     legend_above(ax, 2)
     return ax

@@ -120,7 +120,7 @@ def _data() -> dict:
 
 
 def _plain(task: str) -> str:
-    return task.replace("$N/2$", "N/2").replace("$d'$", "d′ = log N")
+    return task.replace("$d'$", "d′ = log N").replace("$", "")
 
 
 def _whole(x: float | None) -> int | None:

@@ -5,7 +5,8 @@ evaluates its formula: bits of state for a recurrent model, width for a Transfor
 being those of this book's constructions and bounds.
 
 ======= ==========================================================================
-N       length of the input, a power of two where a value is asked for
+N       length of the input, for some tasks the number of pairs or points; a power of
+        two where a value is asked for
 p       bits of a number; log is base 2
 q       size of the alphabet, |Σ|
 needs   a lower bound: no model of this kind does with less
@@ -87,9 +88,9 @@ def bits(row: Row, architecture: str, N: int, p: int, q: int) -> float | None:
 
 
 def longest(row: Row, state_bits: int, q: int = 64) -> int | None:
-    """The longest input of even length that the table leaves to a recurrent model with such a
-    state: two symbols more, and no weights of any such model do the task. Up to it nothing is
-    promised, unless the entry says "exactly". None where no length up to 2^60 is excluded.
+    """The largest even N that the table leaves to a recurrent model with such a state: two more,
+    and no weights of any such model do the task. Up to it nothing is promised, unless the entry
+    says "exactly". None where no N up to 2^60 is excluded.
 
     >>> [longest(row, 2048) for row in TABLE[:2]], longest(TABLE[5], 2048)
     ([340, None], None)
@@ -163,13 +164,13 @@ TABLE = (
         Entry(*_LOOKUP, "authors' response", 3, _lookup),
     ),
     Row(
-        "Associative recall",
+        "Associative recall of $N$ pairs",
         Entry("needs", r"N", "Proposition 9", 7, lambda N, p, q: N),
         Entry("open", "", "open in the paper; for a relative settled later", 7),
         Entry(*_LOOKUP, "Theorem 7", 7, lambda N, p, q: _nearest(N + 1), K_c=2),
     ),
     Row(
-        "Nearest neighbour in $d'$ dimensions",
+        "Nearest neighbour, $N$ points in $d'$ dimensions",
         Entry("needs", r"N/2", "Theorem 8", 7, lambda N, p, q: N / 2),
         Entry("open", "", "open in the paper", 7),
         Entry(
