@@ -9,30 +9,9 @@ from companion.models import scan
 from companion.models.scan import causal_conv, choose_scan, plain_scan, seg_scan
 from companion.models.triton_scan import triton_scan
 
+from .scan_cases import draw, results
+
 LENGTHS = (0, 1, 2, 3, 4, 5, 63, 64, 65)
-
-
-def draw(length, *, batch=(2,), channels=3, n=2, dtype=torch.float64, seed=0):
-    """dt, u, A, B, C, h of a scan that forgets quickly at some steps and hardly at others."""
-    rng = torch.Generator().manual_seed(seed)
-
-    def normal(*shape):
-        return torch.randn(shape, generator=rng, dtype=dtype)
-
-    dt = F.softplus(3 * normal(length, *batch, channels))
-    A = -normal(n, channels).exp()
-    parts = [normal(length, *batch, size) for size in (channels, n, n)]
-    tensors = (dt, parts[0], A, *parts[1:], normal(*batch, n, channels))
-    return [x.requires_grad_() for x in tensors]
-
-
-def results(form, inputs):
-    """y, the last h, and the gradients of a generic function of both."""
-    y, h = form(*inputs)
-    rng = torch.Generator().manual_seed(7)
-    weights = [torch.randn(x.shape, generator=rng, dtype=x.dtype) for x in (y, h)]
-    loss = (y * weights[0]).sum() + (h * weights[1]).sum()
-    return [y, h, *torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)]
 
 
 @pytest.mark.parametrize("length", LENGTHS)

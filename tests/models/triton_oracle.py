@@ -11,6 +11,7 @@ import os
 os.environ["TRITON_INTERPRET"] = "1"
 
 import torch
+from scan_cases import draw, results
 
 from companion.models.scan import plain_scan, seg_scan
 from companion.models.triton_scan import triton_scan
@@ -30,7 +31,8 @@ CASES = (
 def main():
     torch.set_num_threads(1)
     for case in CASES:
-        inputs = draw(*case)
+        steps, batch, population, channels, n = case
+        inputs = draw(steps, batch=batch, population=population, channels=channels, n=n, seed=steps)
         found = results(triton_scan, inputs)
         for form in (seg_scan, plain_scan):
             for x, y in zip(found, results(form, inputs), strict=True):
@@ -39,29 +41,6 @@ def main():
         with torch.no_grad():
             assert all(map(torch.equal, triton_scan(*inputs), found))
         print(*case)
-
-
-def draw(steps, batch, population, channels, n):
-    """dt, u, A, B, C, h of a scan that forgets quickly at some steps and hardly at others."""
-    rng = torch.Generator().manual_seed(steps)
-
-    def normal(*shape):
-        return torch.randn(shape, generator=rng, dtype=torch.float64)
-
-    dt = torch.nn.functional.softplus(3 * normal(steps, *batch, channels))
-    A = -normal(*((batch[0], 1) if population else ()), n, channels).exp()
-    parts = [normal(steps, *batch, size) for size in (channels, n, n)]
-    tensors = (dt, parts[0], A, *parts[1:], normal(*batch, n, channels))
-    return [x.requires_grad_() for x in tensors]
-
-
-def results(form, inputs):
-    """y, the last h, and the gradients of a generic function of both."""
-    y, h = form(*inputs)
-    rng = torch.Generator().manual_seed(7)
-    weights = [torch.randn(x.shape, generator=rng, dtype=x.dtype) for x in (y, h)]
-    loss = (y * weights[0]).sum() + (h * weights[1]).sum()
-    return [y, h, *torch.autograd.grad(loss, inputs)]
 
 
 if __name__ == "__main__":

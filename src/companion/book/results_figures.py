@@ -214,7 +214,7 @@ def results_table(results: Iterable[Result], exam: str | None = None) -> list[tu
 
     >>> from companion.experiments import reported
     >>> results_table(r for r in reported("figure-2-index") if r.run.model == "lstm")[0][:3]
-    ('lstm-(1, 64)', 20, '5e-03')
+    ('lstm-(1, 64)', 20, '0.005')
     """
     rows = []
     for (name, N), runs in grouped(results).items():
@@ -224,7 +224,7 @@ def results_table(results: Iterable[Result], exam: str | None = None) -> list[tu
             (
                 name,
                 N,
-                f"{runs[0].run.learning_rate:.0e}",
+                f"{runs[0].run.learning_rate:g}",
                 f"{median(r.steps for r in runs):,.0f}",
                 f"{len(runs)}" + (f", {diverged} diverged" if diverged else ""),
                 f"{median(accuracy):.1%} ({100 * accuracy[0]:.1f}–{100 * accuracy[-1]:.1f})",

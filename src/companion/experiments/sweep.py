@@ -123,14 +123,14 @@ def table(results: Iterable[Result]) -> str:
     Runs that differ in more than the seed are kept apart. A diverged run counts with the accuracy
     that it ended with, and is marked.
     """
-    lines = [f"{'task':20} {'N':>4} {'model':20} {'rate':>7} {'seeds':>5} {'median':>8}   range"]
+    lines = [f"{'task':20} {'N':>4} {'model':20} {'rate':>8} {'seeds':>5} {'median':>8}   range"]
     for _, group in groupby(sorted(results, key=_setting), key=_setting):
         same = list(group)
         run, accuracy = same[0].run, sorted(r.final.accuracy for r in same)
         diverged = sum(r.status == "diverged" for r in same)
         lines.append(
             f"{run.task:20} {run.length:4} {f'{run.model}-({run.depth},{run.width})':20} "
-            f"{run.learning_rate:7.0e} {len(same):5} {median(accuracy):8.2%}   "
+            f"{run.learning_rate:8g} {len(same):5} {median(accuracy):8.2%}   "
             f"{accuracy[0]:.2%} to {accuracy[-1]:.2%}"
             + (f", {diverged} diverged" if diverged else "")
         )
