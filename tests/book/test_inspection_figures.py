@@ -33,7 +33,7 @@ def test_places_are_drawn_at_the_times_they_were_asked_for(ax):
 
 def test_mistakes_are_drawn_beside_their_prediction(ax):
     curve = [(100, 2.0, 0.25), (200, 1.0, 0.75), (300, 0.0, 1.0)]
-    errors_and_prediction(ax, [curve], [(100, 0.6), (200, 0.2), (300, 0.0)])
+    errors_and_prediction(ax, {"rate 0.001": [curve]}, [(100, 0.6), (200, 0.2), (300, 0.0)])
     run, prediction = (line.get_xydata() for line in ax.lines)
     np.testing.assert_array_equal(run, [(100, 0.75), (200, 0.25), (300, np.nan)])
     np.testing.assert_array_equal(prediction, [(100, 0.6), (200, 0.2), (300, np.nan)])

@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from companion.book import results_figures as drawn
+from companion.book.appearance import TOP
 from companion.experiments import Result, Run, Score
 from companion.experiments.result import Check
 
@@ -88,10 +89,15 @@ def test_another_score_may_be_drawn(ax):
 
 def test_close_to_one_each_nine_takes_as_much_room(ax):
     drawn.accuracy_against(ax, RESULTS, "length", chance=0.5, close=True)
-    heights = [ax.transData.transform((1, y))[1] for y in (0.9, 0.99, 0.999, 0.9999)]
+    heights = [ax.transData.transform((1, y))[1] for y in (0.9, 0.99, 0.999, TOP)]
     steps = [b - a for a, b in itertools.pairwise(heights)]
     assert steps == pytest.approx([steps[0]] * 3, rel=0.05)
-    assert ax.get_ylim()[1] == 0.9999
+
+
+def test_who_makes_no_mistake_is_still_seen_there(ax):
+    drawn.accuracy_against(ax, [result(RUN, 1.0)], "length", chance=0.5, close=True)
+    assert list(lines(ax)["transformer-(1, 64)"].get_ydata()) == [TOP]
+    assert TOP < ax.get_ylim()[1] < 1
 
 
 def test_steps_are_multiples_of_the_transformers(ax):

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
 INK, PAPER = "#1b1b1f", "#fefefe"  # replaced by the page's colours of text and background
 NEGATIVE, POSITIVE = "#3a7fd5", "#c96a12"
@@ -142,7 +142,7 @@ def _apart(a: str, b: str) -> bool:
 
 def looks(names: Iterable[str]) -> dict[str, dict]:
     """A look for each name, all different: a second LSTM has hollow markers and another dash, a
-    third one half filled markers.
+    third one half-filled markers.
 
     >>> a, b = looks(["LSTM 64", "LSTM 128"]).values()
     >>> a["color"] == b["color"], a["linestyle"] == b["linestyle"], b["markerfacecolor"] == PAPER
@@ -189,14 +189,17 @@ def percent(ax: Axes) -> None:
     ax.yaxis.set_major_formatter(PercentFormatter(1))
 
 
+TOP = 0.9999  # on an axis with nines: where no mistake at all is drawn
+
+
 def nines(ax: Axes, low: float) -> None:
-    """Accuracy along y from `low` up, where each further nine takes as much room as the one before;
-    what is at the top edge is right throughout."""
-    ax.set_yscale("logit", nonpositive="clip")
-    ax.set(ylabel="accuracy", ylim=(low, 0.9999))
-    ax.yaxis.set_major_locator(FixedLocator([0.5, 0.9, 0.99, 0.999, 0.9999]))
+    """Accuracy along y from `low` up: 90, 99 and 99.9 % are equally far apart. 1 would be
+    infinitely far, and is to be drawn at `TOP`.
+    """
+    ax.set_yscale("logit")
+    ax.set(ylabel="accuracy", ylim=(low, 1 - 0.8 * (1 - TOP)))
+    ax.set_yticks([0.5, 0.9, 0.99, 0.999, TOP], ["50%", "90%", "99%", "99.9%", "100%"])
     ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{100 * y:g}%"))
 
 
 def log2_x(ax: Axes, ticks: Sequence = ()) -> None:

@@ -13,7 +13,6 @@ from companion.book.appearance import (
     INK,
     chance_line,
     legend_above,
-    look,
     looks,
     percent,
 )
@@ -57,21 +56,22 @@ def right_by_questions(ax: Axes, asked: Sequence, right: Sequence, enough: float
 
 
 def errors_and_prediction(
-    ax: Axes, curves: Iterable[Iterable[tuple]], predicted: Iterable[tuple]
+    ax: Axes, curves: Mapping[str, Sequence[Iterable[tuple]]], predicted: Iterable[tuple]
 ) -> Axes:
-    """Share of mistakes along the training of some runs, each with rows (step, loss, accuracy), and
-    as predicted, rows (step, share); both axes are logarithmic, and no mistake at all is not drawn.
+    """Share of mistakes along training, by name the runs, each with rows (step, loss, accuracy),
+    and as predicted, rows (step, share). Axes are logarithmic, and no mistake at all is not drawn.
 
     >>> from matplotlib.figure import Figure
-    >>> ax = Figure().subplots()
-    >>> errors_and_prediction(ax, [[(100, 2.0, 0.5)]], [(100, 0.4)]).get_ylabel()
+    >>> curves, ax = {"rate 0.001": [[(100, 2.0, 0.5)]]}, Figure().subplots()
+    >>> errors_and_prediction(ax, curves, [(100, 0.4)]).get_ylabel()
     'share of mistakes'
     """
-    for i, curve in enumerate(curves):
-        step, _, accuracy = np.array([tuple(row) for row in curve], dtype=float).T
-        mistakes = np.where(accuracy < 1, 1 - accuracy, np.nan)
-        label = "runs" if i == 0 else None
-        ax.plot(step, mistakes, color=look("transformer")["color"], lw=1, alpha=0.8, label=label)
+    for name, mark in looks(curves).items():
+        for i, curve in enumerate(curves[name]):
+            step, _, accuracy = np.array([tuple(row) for row in curve], dtype=float).T
+            mistakes = np.where(accuracy < 1, 1 - accuracy, np.nan)
+            label = name if i == 0 else None
+            ax.plot(step, mistakes, color=mark["color"], lw=1, alpha=0.8, label=label)
     step, share = np.array(list(predicted), dtype=float).T
     ax.plot(step, np.where(share > 0, share, np.nan), color=INK, lw=1.6, label="predicted")
     ax.set(xscale="log", yscale="log", xlabel="training step", ylabel="share of mistakes")

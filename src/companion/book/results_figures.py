@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from companion.book.appearance import (
     DASHED,
     INK,
+    TOP,
     chance_line,
     legend_above,
     log2_x,
@@ -43,7 +44,7 @@ def accuracy_against(
 
     `field`: that of `Run`, one of length, width, alphabet. `name`: which line a result belongs to.
     `score`: which of its scores is drawn; by default that of its best weights. `close`: look close
-    at one, each nine as high as the one before.
+    at one, where 90, 99 and 99.9 % are equally far apart.
 
     >>> from matplotlib.figure import Figure
     >>> from companion.experiments import reported
@@ -61,7 +62,7 @@ def accuracy_against(
             line = lines.setdefault(name(result), {})
             line.setdefault(getattr(result.run, field), []).append(score(result))
     for label, mark in looks(lines).items():
-        seeds_and_median(ax, lines[label], mark, label)
+        seeds_and_median(ax, lines[label], mark, label, top=TOP if close else 1.0)
     chance_line(ax, chance)
     log2_x(ax, sorted({x for line in lines.values() for x in line}))
     nines(ax, 0.9 * chance) if close else percent(ax)
@@ -71,15 +72,20 @@ def accuracy_against(
 
 
 def seeds_and_median(
-    ax: Axes, scores: Mapping[float | int, Sequence[Score]], mark: dict, name: str
+    ax: Axes,
+    scores: Mapping[float | int, Sequence[Score]],
+    mark: dict,
+    name: str,
+    top: float = 1.0,
 ) -> None:
-    """Every seed's score with Wilson's interval, and a line through the medians."""
+    """Every seed's score with Wilson's interval, and a line through the medians; what is above
+    `top` is drawn there."""
     points = [(x, s) for x, seeds in scores.items() for s in seeds]
-    x, y = np.array([(x, s.accuracy) for x, s in points]).T
-    low, high = np.array([s.interval for _, s in points]).T
+    x, y = np.array([(x, min(s.accuracy, top)) for x, s in points]).T
+    low, high = np.array([s.interval for _, s in points]).clip(0, top).T
     bars = {**mark, "linestyle": "none", "markersize": 4}
     ax.errorbar(x, y, np.stack([y - low, high - y]).clip(0), **bars, capsize=2, elinewidth=1)
-    middle = sorted((x, median(s.accuracy for s in seeds)) for x, seeds in scores.items())
+    middle = sorted((x, min(median(s.accuracy for s in ss), top)) for x, ss in scores.items())
     ax.plot(*zip(*middle, strict=True), **mark, label=name)
 
 

@@ -174,7 +174,7 @@ def _dyck(prefix: str, claim: str, holds: Callable[[int, bool], bool]) -> Verdic
         if name.startswith(prefix):
             good, longest = accuracy(runs) >= NEAR_PERFECT, max(N, longest)
             cases[f"{name} at N = {N}: {_told(runs)}"] = holds(N, good)
-    return Verdict("2, right", f"{claim} (here: up to {longest})", cases)
+    return Verdict("2, right", f"{claim} (lengths here: to {longest})", cases)
 
 
 def order_is_learned() -> Verdict:
