@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from companion.book import address, build, execute, figures, hygiene, vendor
-from companion.book.appearance import INK, NEGATIVE, PAPER, POSITIVE, SERIES
+from companion.book.appearance import INK, NEGATIVE, OTHERS, PAPER, POSITIVE, SERIES
 from companion.book.workspace import Workspace
 
 REPOSITORY = Path(__file__).parents[2]
@@ -145,7 +145,7 @@ def check_figure(draw) -> None:
     text = saved(draw)
     assert text == saved(draw)
     allowed = {INK, PAPER, NEGATIVE, POSITIVE, "#ffffff", "#80848c"}
-    allowed |= {colour for colour, _, _ in SERIES.values()}
+    allowed |= {colour for colour, _, _ in (*SERIES.values(), *OTHERS)}
     assert set(re.findall(r"(?:fill|stroke): (#\w{6})", text)) <= allowed
     assert "<text" not in text  # no font is needed to read them
     with plt.rc_context():

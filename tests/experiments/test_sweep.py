@@ -106,7 +106,7 @@ def test_table_has_one_line_per_setting(tmp_path):
     assert lines[-1] == text
     _, *rows = text.splitlines()
     assert len(rows) == 2
-    assert rows[0].split()[:5] == ["index-lookup", "2", "lstm-(1,4)", "1e-03", "3"]
+    assert rows[0].split()[:5] == ["index-lookup", "2", "lstm-(1,4)", "0.001", "3"]
 
 
 def test_impossible_number_of_workers_is_refused(tmp_path):
