@@ -225,6 +225,9 @@ def results_table(results: Iterable[Result], exam: str | None = None) -> list[tu
     rows = []
     for (name, N), runs in grouped(results).items():
         accuracy = sorted(r.best.accuracy for r in runs)
+        least, most = (
+            f"{100 * a:.1f}".replace("100.0", "100") for a in (accuracy[0], accuracy[-1])
+        )
         diverged = sum(r.status == "diverged" for r in runs)
         rows.append(
             (
@@ -233,7 +236,7 @@ def results_table(results: Iterable[Result], exam: str | None = None) -> list[tu
                 f"{runs[0].run.learning_rate:g}",
                 f"{median(r.steps for r in runs):,.0f}",
                 f"{len(runs)}" + (f", {diverged} diverged" if diverged else ""),
-                f"{median(accuracy):.1%} ({100 * accuracy[0]:.1f}–{100 * accuracy[-1]:.1f})",
+                f"{median(accuracy):.1%} ({least}–{most})",
                 *(() if exam is None else (f"{verdicts.accuracy(runs, exam):.1%}",)),
             )
         )
