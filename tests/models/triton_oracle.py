@@ -1,6 +1,6 @@
 """Runs the Triton kernels in Triton's interpreter, and compares with `seg_scan` in float64.
 
-    .venv/bin/python tests/models/triton_oracle.py
+    .venv/bin/python -m tests.models.triton_oracle
 
 In a process of its own, since Triton reads the variable below when it is imported. An interpreted
 step of one program takes 40 ms, so there are few rows.
@@ -11,10 +11,11 @@ import os
 os.environ["TRITON_INTERPRET"] = "1"
 
 import torch
-from scan_cases import draw, results
 
 from companion.models.scan import plain_scan, seg_scan
 from companion.models.triton_scan import triton_scan
+
+from .scan_cases import draw, results
 
 # steps, leading axes of h, whether the first is a population's, channels, N
 CASES = (
